@@ -116,7 +116,9 @@ FORMS = {
         _swapped(_one_hot, "_are_truth_values", lambda _: False),
     ),
     # PADDING on a CPU by two plain forms: joined strips, and a gather.
-    "join": Plain("cpu", PADDED, _dict(PADDING.on_platform, cpu=_padding_forms.joined)),
+    "join": Plain(
+        "cpu", PADDED, _dict(PADDING.on_platform, cpu=_padding_forms.pad_join)
+    ),
     "gather": Plain("cpu", PADDED, _dict(PADDING.on_platform, clear=True)),
     # PADDING on a CPU or GPU: we gather the last axis first, or the first axis first.
     "first axis first": Plain(
@@ -126,7 +128,7 @@ FORMS = {
     ),
     # PADDING on one GPU: the form for several GPUs, and its predecessor.
     "strips": Plain(
-        "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.divisible)
+        "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.pad_strips)
     ),
     "selects": Plain("gpu", WRITTEN, _dict(PADDING.on_platform, cuda=selected)),
     # NONZERO_COORDINATES.

@@ -480,7 +480,7 @@ def as_sizes(
 ) -> tuple[int, ...]:
     """Returns `values` as a tuple of Python integers and symbolic sizes.
 
-    `hint` ends the message about what is no sequence, or one of sequences.
+    `hint` ends the message about a sequence of sequences.
     """
     # A tuple of ordinary integers is usual, and is recognized without a loop in Python.
     usual = type(values) is tuple and {*map(type, values)} == {int}
@@ -491,7 +491,7 @@ def as_sizes(
     if not is_sequence(values):
         raise TypeError(
             f"{operator}: {name} must be a sequence of integers, one for each axis, "
-            f"not {type(values).__name__}.{hint}"
+            f"not {type(values).__name__}."
         )
     for value in values:
         if getattr(value, "ndim", is_sequence(value)):

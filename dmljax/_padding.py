@@ -28,6 +28,7 @@ from dmljax._call import compiled
 from dmljax._check import (
     DescriptorError,
     as_member,
+    as_python,
     decide_at_most,
     show,
 )
@@ -110,7 +111,7 @@ def padding(
     """
     x = as_array(NAME, X, x)
     start = as_sizes(NAME, START, start_padding, HINT_ABOUT_PAIRS)
-    end = as_sizes(NAME, END, end_padding, HINT_ABOUT_PAIRS)  # type: ignore[arg-type]
+    end = as_sizes(NAME, END, end_padding)  # type: ignore[arg-type]
     mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, VALUE, value, x.dtype, cast=True)
@@ -127,8 +128,15 @@ def _as_mode(mode: Any) -> PaddingMode:
         return mode
     if isinstance(mode, (jax.Array, np.ndarray)):
         mode = as_integer(NAME, MODE, mode)
-    elif isinstance(mode, str) and mode.upper() in forms.MODES:
-        return forms.MODES[mode.upper()]
+    elif isinstance(mode, str):
+        if mode.upper() in forms.MODES:
+            return forms.MODES[mode.upper()]
+        names = dict.fromkeys(name.lower() for name in forms.MODES)
+        meant = PaddingMode.OTHER_NAMES.get(mode.upper(), "").lower()
+        raise DescriptorError(
+            f"{NAME}: {MODE} is {as_python(mode)}; it must be one of "
+            f"{', '.join(names)}.{f' Write mode={meant!r}.' if meant else ''}"
+        )
     return as_member(NAME, MODE, mode, PaddingMode)
 
 
@@ -240,13 +248,13 @@ def _independent(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> se
 
 PADDING = OperatorPrimitive(
     "padding",
-    xla=forms.gathered,
+    xla=forms.pad_gather,
     independent=_independent,
     sizes=forms.padded_sizes,
     # On a TPU, a gather moves up to 3.3 times the bytes that joining moves
     # (docs/development/lab_notes.md).
-    on_platform={"cpu": forms.on_cpu, "tpu": forms.joined},
-    divisible=forms.divisible,
+    on_platform={"cpu": forms.pad_cpu, "tpu": forms.pad_join},
+    divisible=forms.pad_strips,
     linear=2,  # all operands: the input, and under CONSTANT the value
     transpose=_transpose,
 )
@@ -255,6 +263,7 @@ ADJOINT = OperatorPrimitive(
     xla=forms.adjoint,
     independent=_independent,
     sizes=functools.partial(forms.padded_sizes, sign=-1),
+    on_platform={"cpu": forms.adjoint_cpu},
     linear=1,
     transpose=_transpose_adjoint,
 )

@@ -12,9 +12,10 @@ place in the period of a mode. The primitives are in `_padding`.
 
 import enum
 import functools
+import itertools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import jax
 import jax.numpy as jnp
@@ -244,7 +245,7 @@ def write_strips(
     return padded
 
 
-def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
+def pad_strips(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """Pads by strips that are written into a larger array. XLA divides this well.
 
     On one device the gather of all positions is faster. With two H200s and a divided
@@ -255,19 +256,25 @@ def divisible(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
     if static["mode"] is PaddingMode.CONSTANT or no_bits:
         return by_axes(write_strips, x, *value, last_first=True, **static)
-    bits_type = x.dtype
+    bits = x.dtype
     if jnp.issubdtype(x.dtype, np.floating):
-        bits_type = np.dtype(f"uint{jnp.finfo(x.dtype).bits}")
+        bits = np.dtype(f"uint{jnp.finfo(x.dtype).bits}")
     with mode_of(x):
         # XLA for CPUs converts bfloat16 to float32 and back. It copies integers.
-        bits = lax.bitcast_convert_type(x, bits_type)
-        (padded,) = by_axes(write_strips, bits, last_first=True, **static)
-        # XLA for GPUs does an update at the end of a program in place, by a kernel of
-        # its own for each. It fuses updates that something follows: an xor with 0. The
-        # barrier hides the 0, because XLA would remove an xor that changes nothing.
-        zero = lax.optimization_barrier(lax.full((), 0, bits_type))
-        held = lax.bitwise_xor(padded, lax.broadcast(zero, padded.shape))
-        return (lax.bitcast_convert_type(held, x.dtype),)
+        x_bits = lax.bitcast_convert_type(x, bits)
+        (padded,) = by_axes(write_strips, x_bits, last_first=True, **static)
+        return (lax.bitcast_convert_type(keep_fusible(padded), x.dtype),)
+
+
+def keep_fusible(x: jax.Array) -> jax.Array:
+    """Returns integers by an xor with 0, so that XLA fuses the updates before it.
+
+    XLA for GPUs does an update at the end of a program in place, by a kernel of its own
+    for each. It fuses updates that something follows. The barrier hides the 0, because
+    XLA would remove an xor that changes nothing.
+    """
+    zero = lax.optimization_barrier(lax.full((), 0, x.dtype))
+    return lax.bitwise_xor(x, lax.broadcast(zero, x.shape))
 
 
 def join(
@@ -289,30 +296,34 @@ def join(
     return jnp.pad(x, around, mode=name)
 
 
-gathered = functools.partial(by_axes, gather, last_first=True)
-joined = functools.partial(by_axes, join, last_first=False)
+pad_gather = functools.partial(by_axes, gather, last_first=True)
+pad_join = functools.partial(by_axes, join, last_first=False)
 
 
-def on_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
-    """Pads by joining strips if runs are long and elements narrow, else by a gather.
+def pad_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
+    """Joins strips along the last axis, or in long runs of narrow elements; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
     passes once in all, and computes an index for each element. A *run* is the elements
     that differ only in their coordinates from the last padded axis on.
+
+    Signals are padded along the last axis alone. Before a mean, the gather of a signal
+    takes up to 11 times as long, because XLA computes an index again for each sum, and
+    a gradient up to 6 times (benchmarks/results/x86_64-cpu.csv, "signal", "[gather]").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
+    signal = len(axes) == 1 and last == x.ndim - 1
     run = math.prod(x.shape[last:])
     side_by_side = math.prod(x.shape[last + 1 :])
     # XLA for CPUs converts bfloat16, of kind "V", to float32 and back.
     narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
-    known = isinstance(run, int)
     # A gather copies 16 and more elements that lie side by side at once, and is faster
     # with them (benchmarks/results/x86_64-cpu.csv, "reflect padding", "[join]" and
     # "[gather]").
-    if narrow and known and run >= 96 and side_by_side < 16:
-        return joined(x, *value, **static)
-    return gathered(x, *value, **static)
+    long = isinstance(run, int) and run >= 96 and side_by_side < 16
+    form = pad_join if signal or (narrow and long) else pad_gather
+    return form(x, *value, **static)
 
 
 def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax.Array:
@@ -345,74 +356,129 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
 # THE ADJOINT
 
 
+class Summand(NamedTuple):
+    """A part that is added to the inside, and the element where it begins."""
+
+    part: jax.Array
+    at: int
+
+
 def adjoint(
     cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
     """Adds the padding of the cotangent to its inside, one axis after the other."""
-    # The order of the axes changes the rounding alone. With one order in all programs,
-    # a gradient has the same bits in each of them.
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
-        cotangent = _unpad_axis(cotangent, axis, before, after, mode)
+        size = cotangent.shape[axis] - before - after
+        strips = _strips(size, before, after, mode)
+        (cotangent, _), *more = _summands(cotangent, axis, size, before, strips, mode)
+        for part, at in more:
+            cotangent += place_in_zeros(part, axis, at, size)
     return (cotangent,)
 
 
-def _unpad_axis(
-    cotangent: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
-) -> jax.Array:
-    """Computes the adjoint along one axis: the inside, and the padding added to it."""
-    size = cotangent.shape[axis] - before - after
-    result = lax.slice_in_dim(cotangent, before, before + size, axis=axis)
-    if mode is PaddingMode.CONSTANT:
-        return result
-    for first, length in ((0, before), (before + size, after)):
-        if length:
-            part = lax.slice_in_dim(cotangent, first, first + length, axis=axis)
-            part, target = _bring_inside(part, first - before, size, axis, mode)
-            result += place_in_zeros(part, axis, target, size)
-    return result
+def adjoint_cpu(
+    cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
+) -> Outputs:
+    """Adds the padding to pieces of the inside, and joins the pieces.
 
-
-def _bring_inside(
-    part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
-) -> tuple[jax.Array, int]:
-    """Returns the summand of a strip to the inside, and the element where it begins.
-
-    The strip begins at the input coordinate `first`; the inside has `size` elements. A
-    strip within one period is added as it is, or reversed. A longer one is cut into
-    periods, and their sum is added.
+    XLA for CPUs adds parts between zeros element by element, and slowly in bfloat16. It
+    sums periods faster without zeros around them, and rows before columns
+    (benchmarks/results/x86_64-cpu.csv, "gradient", "[zeros]").
     """
+    known = all(isinstance(n, int) for n in (*cotangent.shape, *start, *end))
+    if mode is PaddingMode.CONSTANT or not known:
+        return adjoint(cotangent, start=start, end=end, mode=mode)
+    for axis, before, after in padded_axes(cotangent.ndim, start, end):
+        size = cotangent.shape[axis] - before - after
+        strips = _strips(size, before, after, mode)
+        if mode is not PaddingMode.EDGE:
+            period, _ = fold(size, mode)
+            strips = [part for strip in strips for part in _cut(*strip, size, period)]
+        summands = _summands(cotangent, axis, size, before, strips, mode)
+        cotangent = _join_sums(summands, axis, size)
+    return (cotangent,)
+
+
+def _strips(
+    size: int, before: int, after: int, mode: PaddingMode
+) -> list[tuple[int, int]]:
+    """Returns (first input coordinate, length) of the inside and of each strip."""
+    strips = [(0, size)]
+    if mode is not PaddingMode.CONSTANT:
+        strips += [(-before, before)] * bool(before) + [(size, after)] * bool(after)
+    return strips
+
+
+def _cut(first: int, length: int, size: int, period: int) -> list[tuple[int, int]]:
+    """Cuts a strip into whole periods, and runs that are added as they are or reversed.
+
+    For example, REFLECTION of 4 elements cuts 3 2 | 1 2 3 4 3 2 | 1 2.
+    """
+    end = first + length
+    begin_periods = min(first + -first % period, end)
+    end_periods = begin_periods + (end - begin_periods) // period * period
+    cuts = {first, begin_periods, end_periods, end}
+    for begin, stop in ((first, begin_periods), (end_periods, end)):
+        turn = begin + (size - begin) % period  # from here on, elements are reversed
+        if turn < stop:
+            cuts.add(turn)
+    return [(begin, stop - begin) for begin, stop in itertools.pairwise(sorted(cuts))]
+
+
+def _summands(
+    cotangent: jax.Array,
+    axis: int,
+    size: int,
+    before: int,
+    strips: list[tuple[int, int]],
+    mode: PaddingMode,
+) -> list[Summand]:
+    """Returns the summand of each strip along one axis."""
+    summands = []
+    for first, length in strips:
+        begin = before + first
+        part = lax.slice_in_dim(cotangent, begin, begin + length, axis=axis)
+        summands.append(_summand(part, first, size, axis, mode))
+    return summands
+
+
+def _summand(
+    part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
+) -> Summand:
+    """Returns the summand of a strip that begins at the input coordinate `first`."""
     length = part.shape[axis]
+    if at_most(0, first) and at_most(first + length, size):
+        return Summand(part, first)  # the inside
     if mode is PaddingMode.EDGE:
         # JAX would widen integers that are summed. The cotangent keeps its type.
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
-        nearest = 0 if at_most(first, 0) else size - 1
-        return total, nearest
+        return Summand(total, 0 if at_most(first, 0) else size - 1)
     period, mirror = fold(size, mode)
-    phase = _remainder(first, period)
-    if at_most(phase + length, size):
-        return part, phase
+    phase = _phase(first, period)
     last = mirror - phase  # the element that the first of the strip mirrors
+    if at_most(phase + length, size):
+        return Summand(part, phase)
     if at_most(last + 1, size) and at_most(length - 1, last):
-        return lax.rev(part, (axis,)), last - length + 1
-    return _sum_periods(part, phase, size, axis, mode), 0
+        return Summand(lax.rev(part, (axis,)), last - length + 1)
+    return Summand(_sum_periods(part, phase, size, axis, mode), 0)
 
 
-def _remainder(number: int, period: int) -> int:
-    """Returns ``number % period``. The number may be negative.
+def _phase(coordinate: int, period: int) -> int:
+    """Returns ``coordinate % period``. The coordinate may be negative.
 
     JAX can compare a symbolic sum with a size, but decides little about a remainder. So
     we try the two usual cases first.
     """
-    for remainder in (number, number + period):
-        if at_most(0, remainder) and at_most(remainder + 1, period):
-            return remainder
-    return number % period
+    for phase in (coordinate, coordinate + period):
+        if at_most(0, phase) and at_most(phase + 1, period):
+            return phase
+    return coordinate % period
 
 
 def _sum_periods(
     part: jax.Array, phase: int, size: int, axis: int, mode: PaddingMode
 ) -> jax.Array:
-    """Sums a strip that begins at this phase into the inside."""
+    """Sums a strip of any length, which begins at this phase, into the inside."""
     period, mirror = fold(size, mode)
     # With zeros the strip is a whole number of periods, and can be reshaped.
     periods = -(-(phase + part.shape[axis]) // period)
@@ -425,3 +491,20 @@ def _sum_periods(
     # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
     mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
     return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
+
+
+def _join_sums(summands: list[Summand], axis: int, size: int) -> jax.Array:
+    """Adds whole summands, then the others piece by piece, and joins the pieces."""
+    whole = [part for part, _ in summands if part.shape[axis] == size]
+    total = functools.reduce(lax.add, whole)
+    others = [one for one in summands if one.part.shape[axis] < size]
+    ends = {at + part.shape[axis] for part, at in others}
+    cuts = sorted({0, size, *ends, *(at for _, at in others)})
+    pieces = []
+    for begin, end in itertools.pairwise(cuts):
+        piece = lax.slice_in_dim(total, begin, end, axis=axis)
+        for part, at in others:
+            if at <= begin and end <= at + part.shape[axis]:
+                piece += lax.slice_in_dim(part, begin - at, end - at, axis=axis)
+        pieces.append(piece)
+    return lax.concatenate(pieces, axis)

@@ -10,9 +10,9 @@ from jax import export
 
 from dmljax import PaddingMode, padding
 from dmljax._padding import ADJOINT, PADDING
-from dmljax._padding_forms import joined
+from dmljax._padding_forms import pad_join
 from tests import oracles, samples
-from tests.checks import assert_same, each_mode, struct
+from tests.checks import assert_same, each_mode, lowered, struct
 
 REPEATING = tuple(PaddingMode)[1:]
 ON_CPU = PADDING.on_platform["cpu"]
@@ -55,12 +55,12 @@ def assert_each(form, inputs, oracle):
 
 @pytest.mark.parametrize(
     "form",
-    [PADDING.xla, PADDING.divisible, ON_CPU, joined],
-    ids=["definition", "strips", "cpu", "joined"],
+    [PADDING.xla, PADDING.divisible, ON_CPU, pad_join],
+    ids=["gather", "strips", "cpu", "join"],
 )
 @each_mode
 def test_padding(mode, form):
-    """A CPU joins only longer rows, so `joined` is called as well."""
+    """A CPU joins few of these cases, so `pad_join` is called as well."""
 
     def padded(x, **pads):
         values = [np.full((1,) * x.ndim, 7, x.dtype)] * (mode is PaddingMode.CONSTANT)
@@ -73,22 +73,24 @@ def test_padding(mode, form):
 
 @each_mode
 @pytest.mark.parametrize("dtype", ["int8", "float32"])
-def test_adjoint(mode, dtype):
+@pytest.mark.parametrize("form", [ADJOINT.xla, ADJOINT.on_platform["cpu"]])
+def test_adjoint(form, mode, dtype):
     """Each fold is added to its element. Sums keep their type, and wrap around."""
     shapes = [tuple(map(sum, zip(*case, strict=True))) for case in CASES]
     inputs = [samples.numbers(n, dtype, 1) * np.asarray(40, dtype) for n in shapes]
     oracle = functools.partial(oracles.padding_adjoint, mode=mode.name)
-    form = functools.partial(ADJOINT.xla, mode=mode)
-    assert_each(form, inputs, oracle)
+    assert_each(functools.partial(form, mode=mode), inputs, oracle)
 
 
 @pytest.mark.parametrize(
     ("joined", "shape", "start", "dtype"),
     [
-        (True, (2, 96), (0, 1), "bool"),
-        (True, (2, 96), (0, 1), "float16"),
-        (False, (2, 96), (0, 1), "int32"),
-        (False, (2, 96), (0, 1), "bfloat16"),
+        (True, (2, 9), (0, 1), "int32"),  # a signal
+        (True, (7,), (1,), "bfloat16"),
+        (True, (2, 96), (1, 1), "bool"),
+        (True, (2, 96), (1, 1), "float16"),
+        (False, (2, 96), (1, 1), "int32"),
+        (False, (2, 96), (1, 1), "bfloat16"),
         (False, (2, 95), (1, 1), "int8"),
         (False, (96, 2), (1, 1), "int8"),
         (True, (20, 96), (1, 1), "int8"),
@@ -96,7 +98,9 @@ def test_adjoint(mode, dtype):
         (False, (6, 16), (1, 0), "int8"),
     ],
 )
-def test_long_rows_of_narrow_elements_are_joined_on_a_cpu(joined, shape, start, dtype):
+def test_signals_and_long_rows_of_narrow_elements_are_joined_on_a_cpu(
+    joined, shape, start, dtype
+):
     pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
     program = jax.make_jaxpr(functools.partial(ON_CPU, **pads))
     text = str(program(struct(dtype, *shape)))
@@ -124,8 +128,8 @@ def test_indices_of_long_axes_have_64_bits(mode):
         # Start 1 is folded to almost two sizes ahead: the last is at about 2^31.
         ends.append(1)
     for end in ends:
-        pad = jax.jit(functools.partial(padding, mode=mode), static_argnums=(1, 2))
-        assert "xi64>" in pad.lower(x, (1,), (end,)).as_text()
+        pad = functools.partial(padding, start_padding=(1,), end_padding=(end,))
+        assert "xi64>" in lowered(functools.partial(pad, mode=mode), x)
 
 
 @pytest.mark.parametrize("mode", REPEATING)
