@@ -230,7 +230,7 @@ def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
 
 def unwrapped(value: Any) -> Any:
     """Returns the array of an object that wraps one, such as flax's nnx.Param."""
-    if isinstance(value, (jax.Array, type)):
+    if isinstance(value, (jax.Array, jax.ShapeDtypeStruct, type)):
         return value
     if hasattr(value, "__jax_array__"):
         return value.__jax_array__()

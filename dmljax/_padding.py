@@ -111,7 +111,7 @@ def padding(
     """
     x = as_array(NAME, X, x)
     start = as_sizes(NAME, START, start_padding, HINT_ABOUT_PAIRS)
-    end = as_sizes(NAME, END, end_padding)  # type: ignore[arg-type]
+    end = as_sizes(NAME, END, end_padding, HINT_ABOUT_PAIRS)  # type: ignore[arg-type]
     mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, VALUE, value, x.dtype, cast=True)
@@ -131,11 +131,11 @@ def _as_mode(mode: Any) -> PaddingMode:
     elif isinstance(mode, str):
         if mode.upper() in forms.MODES:
             return forms.MODES[mode.upper()]
-        names = dict.fromkeys(name.lower() for name in forms.MODES)
+        names = ", ".join(forms.MODES).lower()
         meant = PaddingMode.OTHER_NAMES.get(mode.upper(), "").lower()
         raise DescriptorError(
-            f"{NAME}: {MODE} is {as_python(mode)}; it must be one of "
-            f"{', '.join(names)}.{f' Write mode={meant!r}.' if meant else ''}"
+            f"{NAME}: {MODE} is {as_python(mode)}; it must be one of {names}."
+            f"{f' Write mode={meant!r}.' if meant else ''}"
         )
     return as_member(NAME, MODE, mode, PaddingMode)
 

@@ -71,9 +71,13 @@ def test_a_mode_by_its_number_is_no_other_program():
 
 def test_wrong_modes():
     """test_check.py has the values that are wrong for every enum."""
-    for mode in ("mean", np.array(7)):
-        text = "mode (PaddingMode) is ...; it must be...PaddingMode.WRAP"
-        assert_refused("PADDING", text, pad, mode=mode)
+    text = "mode (PaddingMode) is ...; it must be one of...PaddingMode.WRAP"
+    assert_refused("PADDING", text, pad, mode=np.array(7))
+    names = "it must be one of constant, edge, reflection, symmetric, wrap, reflect."
+    others = {"replicate": "edge", "MIRROR": "reflection", "circular": "wrap"}
+    for mode, meant in ({"mean": None, "": None} | others).items():
+        text = f"is {mode!r}; {names}" + (f" Write mode={meant!r}." if meant else "")
+        assert assert_refused("PADDING", text, pad, mode=mode).endswith(text)
     text = "mode (PaddingMode) is traced;...name it in jax.jit's static_argnums"
     assert_refused("PADDING", text, jax.jit(pad), mode=1, error=TypeError)
 
@@ -96,9 +100,13 @@ def test_a_list_of_pairs(pairs):
 
 
 def test_an_argument_that_is_left_out():
-    """(before, after) for all axes, as np.pad takes it, or PyTorch's list."""
-    wrong = "(EndPadding) must be a sequence of...for each axis, not NoneType" + PAIRS
-    assert_refused("PADDING", wrong, padding, X, (1, 1), error=TypeError)
+    """(before, after) for all axes, as np.pad takes it: this is no list of pairs."""
+    for arguments, name in (((1, 1),), "NoneType"), ((2, 2), "int"):
+        wrong = f"must be a sequence of integers, one for each axis, not {name}."
+        found = assert_refused(
+            "PADDING", wrong, padding, X, *arguments, error=TypeError
+        )
+        assert found.endswith(wrong)
 
 
 def test_the_largest_padding():
