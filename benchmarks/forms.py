@@ -27,14 +27,14 @@ from dmljax import (
     _padding_forms,
 )
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES as NONZERO
-from dmljax._padding import PADDING
+from dmljax._padding import ADJOINT, PADDING
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
 # From 2^20 elements on, the kernel of NONZERO_COORDINATES is the default.
 SELECTED = r"^nonzero_coordinates (elements|half|rows|edges|tokens kept).*"
 FEWER = r"262144|16384|4096, 64|1, 512|64, 64|16, 1024"
 SMALL, LARGE = rf"{SELECTED}\(({FEWER})", rf"{SELECTED}\((?!{FEWER})"
-PADDED = "^padding (reflect padding|mean|patches|REFLECTION).* forward"
+PADDED = "^padding (reflect padding|mean|frames|patches|REFLECTION).* forward"
 WRITTEN = "^padding (reflect padding|6 reflect).* forward"
 # Without a kernel, the form changes at 2^23 elements: FEW is below, and MANY from there
 # on.
@@ -120,6 +120,10 @@ FORMS = {
         "cpu", PADDED, _dict(PADDING.on_platform, cpu=_padding_forms.pad_join)
     ),
     "gather": Plain("cpu", PADDED, _dict(PADDING.on_platform, clear=True)),
+    # Gradients on a CPU by the form of all platforms, which adds parts between zeros.
+    "zeros": Plain(
+        "cpu", "^padding .* gradient", _dict(ADJOINT.on_platform, clear=True)
+    ),
     # PADDING on a CPU or GPU: we gather the last axis first, or the first axis first.
     "first axis first": Plain(
         "cpu gpu",

@@ -309,7 +309,7 @@ def pad_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
 
     Signals are padded along the last axis alone. Before a mean, the gather of a signal
     takes up to 11 times as long, because XLA computes an index again for each sum, and
-    a gradient up to 6 times (benchmarks/results/x86_64-cpu.csv, "signal", "[gather]").
+    a gradient up to 6 times (benchmarks/results/x86_64-cpu.csv, "frames", "[gather]").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
