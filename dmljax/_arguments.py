@@ -258,7 +258,7 @@ def as_scalar(
     The type must hold it, apart from rounding of floating point. See `convert` for
     `cast` and for arrays of another type.
     """
-    if not strict:
+    if not strict and type(value) not in (int, float):
         value = as_number(value)
     if is_python_number(value):
         if not (cast and isinstance(value, float) and is_integer(dtype)):
@@ -350,7 +350,7 @@ def strong(array: jax.Array) -> jax.Array:
 
 def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, in `dtype` if it is an integer that JAX does not take."""
-    number = as_number(value)
+    number = value if type(value) is int else as_number(value)
     if type(number) is not int:
         return value
     low, high = _limits(jax.dtypes.canonicalize_dtype(np.int64))

@@ -39,6 +39,7 @@ from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
     KEPT,
+    WIDE,
     as_array,
     as_dtype,
     as_element,
@@ -62,7 +63,7 @@ from dmljax._check import (
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
-from dmljax._nonzero_coordinates_result import NonzeroCoordinates, read_rows
+from dmljax._nonzero_coordinates_result import read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import (
@@ -91,6 +92,8 @@ PAD = HERE + "pad"
 # The place of a mode is its number in DirectML.
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
+# An array to search. One of NumPy is known when a program is traced.
+Searched = jax.Array | np.ndarray
 # The other modes of jax.numpy.pad, which also takes a function.
 _MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
@@ -255,8 +258,9 @@ def argwhere(
            [1, 0],
            [0, 0]], dtype=int32)
     """
-    x = _as_array(HERE + "argwhere", "a", a)
-    columns = _nonzero("argwhere", a, x.reshape(x.shape or (1,)), size, fill_value)
+    name = HERE + "argwhere"
+    x = _as_searched(name, "a", a)
+    columns = find_columns(name, x.reshape(x.shape or (1,)), size, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
 
@@ -288,12 +292,11 @@ def nonzero(
     >>> nonzero(jnp.array([0, 5, 7, 0]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
-    x = _as_array(HERE + "nonzero", "a", a)
+    name = HERE + "nonzero"
+    x = _as_searched(name, "a", a)
     if x.ndim == 0:
-        raise DescriptorError(
-            f"{HERE}nonzero: a has 0 dimensions. Write jnp.atleast_1d(a)."
-        )
-    return _nonzero("nonzero", a, x, size, fill_value)
+        raise DescriptorError(f"{name}: a has 0 dimensions. Write jnp.atleast_1d(a).")
+    return find_columns(name, x, size, fill_value)
 
 
 def flatnonzero(
@@ -318,18 +321,15 @@ def flatnonzero(
     >>> flatnonzero(jnp.array([[0, 5], [7, 0]]), size=3, fill_value=-1)
     Array([ 1,  2, -1], dtype=int32)
     """
-    x = _as_array(HERE + "flatnonzero", "a", a)
-    return _nonzero("flatnonzero", a, x.reshape(-1), size, fill_value)[0]
+    name = HERE + "flatnonzero"
+    x = _as_searched(name, "a", a)
+    return find_columns(name, x.reshape(-1), size, fill_value)[0]
 
 
-def _nonzero(
-    function: str, a: ArrayLike, x: jax.Array, size: int | None, fill_value: Any
+def find_columns(
+    name: str, x: Searched, size: int | None, fill_value: Any
 ) -> tuple[jax.Array, ...]:
-    """Finds coordinates in `x`, and returns those along each dimension.
-
-    `x` is made of `a`, the argument of the caller.
-    """
-    name = HERE + function
+    """Finds coordinates in `x`, and returns those along each dimension."""
     fills = fill_value
     if not isinstance(fills, tuple):
         fills = (fill_value,) * x.ndim
@@ -349,56 +349,71 @@ def _nonzero(
                 "nonzero_coordinates, whose coordinates are uint32."
             )
     fills = tuple([as_element(name, "fill_value", kind, fill) for fill in fills])
-    found, rows = _find(a, x, size)
+    count, found, rows = _find(name, x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
-    return _split_columns(found, fills, rows)
+    return _split_columns(count, found, fills, rows)
 
 
 def _find(
-    given: ArrayLike, x: jax.Array, size: int | None
-) -> tuple[NonzeroCoordinates, int]:
-    """Finds coordinates in `x`, and returns how many rows of them to return.
+    name: str, x: Searched, size: int | None
+) -> tuple[jax.Array | None, Any, int]:
+    """Returns the count, the coordinates, and how many rows of them to return.
 
-    If `given`, of which `x` is made, is an array of NumPy, this number is known without
-    a search on a device.
+    An array of NumPy is known: it is searched here, once, when a program is traced. The
+    count is then None, and the coordinates are columns of NumPy, of valid rows alone.
     """
-    if size is None and isinstance(given, np.ndarray):
-        size = int(np.count_nonzero(_converted(given, x)))
+    if size is not None:
+        check_static(name, "size", size, "an upper bound of the count")
+        size = as_size(name, "size", size)
+        if isinstance(size, int) and size < 0:
+            raise DescriptorError(f"{name}: size is {size}; it must be at least 0.")
+    if isinstance(x, np.ndarray) and (size is None or isinstance(size, int)):
+        kind = jnp.result_type(int)
+        columns = [column[:size].astype(kind) for column in np.nonzero(x)]
+        return None, columns, len(columns[0]) if size is None else size
     found = nonzero_coordinates(x, size=size)
     if size is not None:
-        return found, found.coordinates.shape[0]
+        return found.count, found.coordinates, found.coordinates.shape[0]
     if isinstance(found.count, jax.core.Tracer):
         raise jax.errors.ConcretizationTypeError(
             found.count,
             "A program that is traced, as by jit and vmap, needs size=, the number of "
             "elements to return.",
         )
-    return found, int(found.count)
-
-
-def _converted(given: np.ndarray, x: jax.Array) -> np.ndarray:
-    """Converts an array to the type of `x`: 2^32 and 1e-300 may become 0 in JAX."""
-    with np.errstate(over="ignore"):  # a number past the largest float is infinity
-        return given.astype(x.dtype)
+    return found.count, found.coordinates, int(found.count)
 
 
 @compiled("rows")
 def _split_columns(
-    found: NonzeroCoordinates, fills: tuple[Any, ...], rows: int
+    count: jax.Array | None, found: Any, fills: tuple[Any, ...], rows: int
 ) -> tuple[jax.Array, ...]:
     """Returns each coordinate of the first rows, with its fill past the count."""
-    past = lax.iota(np.uint32, rows) >= found.count
     # All columns have one type, which holds the fills as well. With `int`, a weak type,
     # a fill of 8 bits would narrow the coordinates.
     dtype = jnp.result_type(jnp.result_type(int), *jax.tree.leaves(fills))
-    coordinates = lax.slice_in_dim(found.coordinates, 0, rows).astype(dtype)
-    columns = [*coordinates.T]
-    for axis, fill in enumerate(fills):
-        if fill is not None:
-            filling = jnp.asarray(fill, dtype)
-            columns[axis] = jnp.where(past, filling, columns[axis])
+    if count is not None:
+        found = lax.slice_in_dim(found, 0, rows).T
+    columns = []
+    for column, fill in zip(found, fills, strict=True):
+        filling = jnp.asarray(0 if fill is None else fill, dtype)
+        columns.append(_fill(count, column.astype(dtype), rows, filling))
     return tuple(columns)
+
+
+def _fill(
+    count: jax.Array | None, found: jax.Array, rows: int, filling: jax.Array
+) -> jax.Array:
+    """Returns rows that were found, and `filling` past the count."""
+    sizes = found.shape[1:]
+    if count is None:
+        missing = rows - found.shape[0]
+        if missing == 0:
+            return found
+        return jnp.concatenate([found, jnp.broadcast_to(filling, (missing, *sizes))])
+    valid = lax.iota(np.uint32, rows) < count
+    valid = valid.reshape((rows,) + (1,) * len(sizes))
+    return jnp.where(valid, found, jnp.broadcast_to(filling, (rows, *sizes)))
 
 
 def extract(
@@ -430,9 +445,9 @@ def extract(
     Array([5., 7., 0.], dtype=float32)
     """
     name = HERE + "extract"
-    chosen = _as_array(name, "condition", condition).reshape(-1)
+    chosen = _as_searched(name, "condition", condition).reshape(-1)
     values = _as_array(name, "arr", arr).reshape(-1)
-    return _compress(name, condition, chosen, values, 0, size, fill_value)
+    return take_slices(name, chosen, values, 0, size, fill_value)
 
 
 def compress(
@@ -473,7 +488,7 @@ def compress(
     name = HERE + "compress"
     if out is not None:
         raise NotImplementedError(f"{name}: JAX writes into no array; leave out out=.")
-    chosen = _as_array(name, "condition", condition)
+    chosen = _as_searched(name, "condition", condition)
     if chosen.ndim != 1:
         raise DescriptorError(
             f"{name}: condition has sizes {show(chosen.shape)}; it must have one "
@@ -484,13 +499,12 @@ def compress(
         axis = 0
         values = values.reshape(-1)
     axis = as_axis(name, "axis", axis, values.ndim)
-    return _compress(name, condition, chosen, values, axis, size, fill_value)
+    return take_slices(name, chosen, values, axis, size, fill_value)
 
 
-def _compress(
+def take_slices(
     name: str,
-    condition: ArrayLike,
-    chosen: jax.Array,
+    condition: Searched,
     values: jax.Array,
     axis: int,
     size: int | None,
@@ -501,21 +515,14 @@ def _compress(
     element = as_element(name, "fill_value", values.dtype, fill_value)
     fill = _as_array(name, "fill_value", element)
     length = values.shape[axis]
-    longer = not at_most(chosen.size, length)
-    within = chosen
-    if longer:
-        within = chosen[:length]
-    found, rows = _find(condition, within, size)
-    if longer and size is None:
-        past: Any = chosen[length:]
-        if isinstance(condition, np.ndarray):  # known in a program, too
-            past = _converted(condition, chosen).ravel()[length:]
-        if past.any():
-            raise DescriptorError(
-                f"{name}: condition is true past the end of the axis of {length} "
-                "elements."
-            )
-    taken = _take(values, found, fill, name, axis, rows)
+    longer = not at_most(condition.size, length)
+    within = condition[:length] if longer else condition
+    count, found, rows = _find(name, within, size)
+    if longer and size is None and condition[length:].any():
+        raise DescriptorError(
+            f"{name}: condition is true past the end of the axis of {length} elements."
+        )
+    taken = _take(values, count, found, fill, name, axis, rows)
     # With a size, the fill decides in jax.numpy, too. It has the type of `values`.
     if size is None:
         taken = as_weak_as(values, taken)
@@ -525,7 +532,8 @@ def _compress(
 @compiled("name", "axis", "rows")
 def _take(
     values: jax.Array,
-    found: NonzeroCoordinates,
+    count: jax.Array | None,
+    found: Any,
     fill: jax.Array,
     name: str,
     axis: int,
@@ -536,44 +544,55 @@ def _take(
     sizes = values.shape[1:]
     check_elements(name, (rows, *sizes))
     try:
-        filling = jnp.broadcast_to(cast_array(fill, values.dtype), (rows, *sizes))
+        filling = jnp.broadcast_to(cast_array(fill, values.dtype), (1, *sizes))
     except ValueError:
         raise ValueError(
-            f"{name}: fill_value has sizes {show(fill.shape)}; it must be a "
-            f"scalar, or fill slices of sizes {show(sizes)}."
+            f"{name}: fill_value has sizes {show(fill.shape)}; it must be a scalar, or "
+            f"a slice of sizes {show(sizes)}."
         ) from None
-    valid = lax.iota(np.uint32, rows) < found.count
+    # With explicit axes the chosen slices are on every device.
+    whole = None
+    mesh = explicit_mesh(values)
+    if mesh is not None:
+        spec = jax.typeof(values).sharding.spec
+        whole = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
+        values = jax.reshard(values, whole)
+    if count is None:
+        (index,) = found
+    else:
+        index = lax.slice_in_dim(found, 0, rows)[:, 0]
     if values.size == 0:
         # Nothing is read. An array that is made of `values` stays on their device.
-        taken = place_in_zeros(values, 0, 0, rows)
+        taken = place_in_zeros(values, 0, 0, index.shape[0])
+    elif count is None:
+        # A known index is unique: the gradient is a scatter that adds nothing up.
+        taken = values.at[index].get(
+            mode="promise_in_bounds",
+            indices_are_sorted=True,
+            unique_indices=True,
+            wrap_negative_indices=False,
+            out_sharding=whole,
+        )
     else:
-        # With explicit axes the chosen slices are on every device.
-        sharding = jax.typeof(values).sharding
-        if sharding.spec[0]:
-            whole = PartitionSpec(None, *sharding.spec[1:])
-            values = jax.reshard(values, NamedSharding(sharding.mesh, whole))
-        index = lax.slice_in_dim(found.coordinates, 0, rows)[:, 0]
-        taken = _read_slices(values, valid, index)
-    kept = valid.reshape((rows,) + (1,) * len(sizes))
-    return jnp.moveaxis(jnp.where(kept, taken, filling), 0, axis)
+        taken = _read_slices(values, lax.iota(np.uint32, rows) < count, index)
+    return jnp.moveaxis(_fill(count, taken, rows, filling), 0, axis)
 
 
 def _read_slices(values: jax.Array, valid: jax.Array, index: jax.Array) -> jax.Array:
     """Reads valid rows, and in the others a slice that is in range for checkify."""
-    length, *sizes = values.shape
+    length = values.shape[0]
     kind = jnp.result_type(int)
     if not isinstance(length, int) or length <= np.iinfo(kind).max:
         return read_rows(values, valid, (lax.convert_element_type(index, kind),))
     # The indices of jax.numpy are signed, and can't reach the end of such an array.
-    inside = jnp.where(valid, index, np.uint32(0))
     slices = lax.GatherDimensionNumbers(
         offset_dims=tuple(range(1, values.ndim)),
         collapsed_slice_dims=(0,),
         start_index_map=(0,),
     )
-    return lax.gather(
-        values, inside[:, None], slices, (1, *sizes), mode="promise_in_bounds"
-    )
+    inside = jnp.where(valid, index, np.uint32(0))[:, None]
+    sizes = (1, *values.shape[1:])
+    return lax.gather(values, inside, slices, sizes, mode="promise_in_bounds")
 
 
 def tril(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
@@ -776,6 +795,17 @@ def as_weak_as(x: jax.Array, result: jax.Array) -> jax.Array:
     if jax.typeof(x).weak_type:
         result = _WEAK.bind(result)
     return result
+
+
+def _as_searched(name: str, argument: str, value: ArrayLike) -> Searched:
+    """Returns an array to search. NumPy's stays one, in the type that JAX gives it."""
+    given = unwrapped(value)
+    if not isinstance(given, (np.ndarray, np.generic)):
+        return _as_array(name, argument, value)
+    if given.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
+        with np.errstate(over="ignore"):  # past the largest float is infinity
+            given = given.astype(jax.dtypes.canonicalize_dtype(given.dtype))
+    return np.asarray(as_array(name, argument, given))
 
 
 def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:

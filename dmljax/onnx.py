@@ -304,7 +304,7 @@ def nonzero(
         )
     fills = tuple([_as_data(name, "fill_value", fill) for fill in fills])
     lines = array.reshape(array.shape or (1,))
-    columns = dnp.nonzero(lines, size=size, fill_value=fills or None)
+    columns = dnp.find_columns(name, lines, size, fills or None)
     return jnp.stack(columns)[: array.ndim]
 
 
@@ -417,13 +417,16 @@ def compress(
            [4, 6]], dtype=int32)
     """
     name = HERE + "compress"
-    values = as_array(name, "x", x)
+    values = jnp.asarray(as_array(name, "x", x))
     if axis is not None:
         axis = dnp.as_axis(name, "axis", axis, values.ndim)
-    length = values.size if axis is None else values.shape[axis]
+    else:
+        axis = 0
+        values = values.reshape(-1)
+    length = values.shape[axis]
     chosen = as_array(name, "condition", condition).reshape(-1)[:length]
     fill = _as_scalar(name, "fill_value", fill_value, values.dtype)
-    return strong(dnp.compress(chosen, values, axis, size=size, fill_value=fill))
+    return strong(dnp.take_slices(name, chosen, values, axis, size, fill))
 
 
 def _as_numpy(value: Any) -> Any:

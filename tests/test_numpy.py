@@ -104,6 +104,7 @@ CALLS = {
     "triu": TRIANGLES,
     "one_hot": LIT,
 }
+SEARCHES = ["nonzero", "argwhere", "flatnonzero", "extract", "compress"]
 
 
 def run_both(results, *arrays):
@@ -123,8 +124,13 @@ def run_both(results, *arrays):
 def test_programs(name):
     def results(library):
         owner = jax.nn if name == "one_hot" and library is jnp else library
-        for arrays, options in CALLS[name]:
-            yield getattr(owner, name)(*arrays, **options)
+        function = getattr(owner, name)
+        for (x, *others), options in CALLS[name]:
+            result = function(x, *others, **options)
+            if library is dnp and name in SEARCHES:  # also as data of the program
+                yield result, function(jnp.asarray(x), *others, **options)
+            else:
+                yield result, result
 
     both = run_both(results)
     for given, ours, theirs in zip(CALLS[name], *both, strict=True):
@@ -153,6 +159,44 @@ def test_calls_without_a_size(name, arrays):
     for run, x in ((jax.jit, first), (jax.vmap, first[None])):
         with pytest.raises(jax.errors.ConcretizationTypeError, match="needs size="):
             run(lambda x: function(x, *others))(x)
+
+
+@each_kind
+def test_a_mask_of_numpy_is_searched_when_a_program_is_traced(kind):
+    """Its coordinates are constants. A gradient is that of a gather without repeats."""
+    x = np.arange(32, dtype=np.float32).reshape(8, 4)
+    chosen = x % 3 == 1
+
+    def results(library, x, fill):
+        yield library.extract(chosen, x)
+        yield library.extract(chosen, x, size=20, fill_value=fill)
+        yield library.compress(chosen[:, 0], x, 0, size=2, fill_value=fill)
+        yield library.compress(chosen[0], x, 1, size=3, fill_value=fill * x[:, 0])
+        yield library.compress(chosen[:, 0] & False, x, 0, size=1)
+        yield library.nonzero(chosen)
+        yield library.argwhere(chosen, size=14, fill_value=-1)
+        yield library.flatnonzero(chosen, size=3)
+        if library is dnp:
+            yield dox.compress(x, chosen), dox.nonzero(chosen)
+        else:
+            yield library.extract(chosen, x), jnp.stack(library.nonzero(chosen))
+
+    def loss(library, x, fill):
+        arrays = jax.tree.leaves(list(results(library, x, fill)))
+        return sum((y**2).sum() for y in arrays if y.dtype == x.dtype)
+
+    def run(library, *given):
+        both = jax.grad(functools.partial(loss, library), (0, 1))(*given)
+        return list(results(library, *given)), both
+
+    expected = run(jnp, jnp.asarray(x), jnp.float32(7))
+    ours = functools.partial(run, dnp)
+    by_rows = sharding_of("8", P("a"), kind)
+    with jax.set_mesh(by_rows.mesh):
+        given = jax.device_put(x, by_rows), np.float32(7)
+        assert_alike(jax.jit(ours)(*given), expected)
+    program = jax.make_jaxpr(ours)(*given)
+    assert not re.search("dmljax|cumsum|unique_indices=False", str(program))
 
 
 @pytest.mark.parametrize("small", [2**32, 1e-300])
