@@ -20,7 +20,7 @@ SMALL = {
     }
 }
 # The kernels for TPUs have few vectors: their interpreter takes time for each.
-SMALL_ON_TPU = {_nonzero_coordinates: {"VECTORS": 8, "WINDOW": 16}}
+SMALL_ON_TPU = {_nonzero_coordinates: {"VECTORS": 32, "WINDOW": 40}}
 REAL = {
     module: {name: getattr(module, name) for name in sizes}
     for module, sizes in SMALL.items()

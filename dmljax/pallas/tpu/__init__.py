@@ -12,7 +12,8 @@ A reader needs to know this of a TPU
 - The last two dimensions are *minor*, all others are *leading*.
 - A gather works only within a register. There is no scatter and no cumulative sum.
 
-We have not run the kernel on a chip. docs/how_to/implementation.md says how we checked it.
+We have not run the kernel on a chip. docs/how_to/implementation.md says how we checked
+it.
 
 Here belong words and numbers of the hardware. Code for a TPU does not.
 """

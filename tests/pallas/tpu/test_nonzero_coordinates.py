@@ -12,6 +12,7 @@ from tests.pallas.nonzero import KERNELS, assert_finds, by_kernel
 from tests.transforms.dense import assert_equal
 
 TILE = SUBLANES * LANES
+BLOCK = 4 * TILE  # a small block
 
 
 def lines(elements):
@@ -27,10 +28,9 @@ def lines(elements):
     return found
 
 
-# Sizes just below, at, and just above a boundary. With small blocks, a block of a few
-# vectors is a tile.
-SIZES = (1, 2, LANES - 1, LANES, LANES + 1, TILE - 1, TILE, TILE + 1)
-CUT = 3 * TILE - 71
+# Sizes just below, at, and just above a boundary.
+SIZES = (1, 2, LANES - 1, LANES, LANES + 1, TILE - 1, TILE, BLOCK + 1)
+CUT = 3 * BLOCK - 71
 # The interpreter takes a third of a second for each block. Each number of rows has a
 # third of the lines, in turn.
 THIRDS = [slice(i, None, 3) for i in range(3)]
@@ -39,7 +39,7 @@ THIRDS = [slice(i, None, 3) for i in range(3)]
 @pytest.mark.parametrize(
     ("elements", "rows", "some", "cores", "fill"),
     [
-        (CUT, TILE + 500, slice(2, None, 6), 1, 0),
+        (CUT, BLOCK + 500, slice(2, None, 6), 1, 0),
         slow(CUT, None, THIRDS[0], 2, 7),
         slow(CUT, None, THIRDS[1], 1, 0),
         slow(CUT, None, THIRDS[2], 1, 7),
@@ -47,7 +47,7 @@ THIRDS = [slice(i, None, 3) for i in range(3)]
     + [slow(elements, None, THIRDS[0], 1, 7) for elements in SIZES]
     + [
         slow(CUT, rows, THIRDS[i % 3], 1, 0)
-        for i, rows in enumerate((*SIZES, 2 * TILE, 3 * TILE))
+        for i, rows in enumerate((*SIZES, 2 * BLOCK, 3 * BLOCK))
     ],
 )
 def test_lines(interpreter, elements, rows, some, cores, fill):
