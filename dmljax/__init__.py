@@ -1,4 +1,6 @@
-"""DirectML operators for JAX: exact, differentiable, batched, static in shape.
+"""Select by masks under jax.jit, and pad by reflection, fast and with gradients.
+
+Five of DirectML's operators, as exact functions of JAX:
 
 - ``padding`` adds elements around an array, in five modes.
 - ``nonzero_coordinates`` finds and counts the elements that are not zero.
@@ -49,7 +51,7 @@ __all__ = [
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__, "numpy", "onnx"})
+    return sorted([*__all__, "numpy", "onnx"])
 
 
 def __getattr__(name: str) -> typing.Any:
@@ -64,6 +66,8 @@ def __getattr__(name: str) -> typing.Any:
 
         return getattr(dmljax, name)
     hint = ""
-    if not name.startswith("_") and name in __getattr__("numpy").__all__:
+    if name == "where":
+        hint = ". Keep jnp.where"
+    elif not name.startswith("_") and name in __getattr__("numpy").__all__:
         hint = f". dmljax.numpy has a function {name}"
     raise AttributeError(f"module 'dmljax' has no attribute {name!r}{hint}")

@@ -30,6 +30,9 @@ KEPT = frozenset(
     jnp.dtype(kind)
     for kind in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
 )
+# The kinds of weakly typed arrays that each type takes. A bool takes none.
+TAKES = {np.integer: "iu", np.floating: "iuf", np.complexfloating: "iufc"}
+# The types of numbers for which NumPy's default stands.
 WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
@@ -287,7 +290,7 @@ def convert(
 ) -> jax.Array:
     """Returns `array` in the type `dtype` of `owner`.
 
-    It has this type as well, or takes it as a weakly typed array.
+    `array` already has this type, or is weakly typed and is converted.
 
     A Python number that is traced has a weak type, and its value is not known. An
     integer that does not fit saturates, and never wraps. A float for an integer type is
@@ -299,22 +302,17 @@ def convert(
     if array.dtype == dtype:
         same: jax.Array = array
         return same
-    weak = jax.typeof(array).weak_type
-    held = ""
-    if is_integer(dtype):
-        held = "iuf" if cast else "iu"
-    elif jnp.issubdtype(dtype, np.floating):
-        held = "iuf"
-    elif jnp.issubdtype(dtype, np.complexfloating):
-        held = "iufc"
-    truth = array.dtype == np.bool_
-    if not truth and not (weak and array.dtype.kind in held):
+    kinds = [TAKES[group] for group in TAKES if jnp.issubdtype(dtype, group)]
+    if cast and is_integer(dtype):
+        kinds = [TAKES[np.floating]]
+    number = jax.typeof(array).weak_type and array.dtype.kind in "".join(kinds)
+    if array.dtype != np.bool_ and not number:
         raise DescriptorError(
             f"{operator}: {name} has data type {show(array.dtype)}, while {owner} has "
             f"{show(dtype)}; both must be the same."
             f"{same_type(name.split()[0], array.dtype, dtype)}"
         )
-    if truth:  # which XLA for GPUs can't convert to 4 bits
+    if array.dtype == np.bool_:  # which XLA for GPUs can't convert to 4 bits
         array = lax.convert_element_type(array, np.int8)
     if is_integer(dtype) and is_integer(array.dtype):
         return saturate(array, dtype)

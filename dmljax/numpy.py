@@ -6,18 +6,27 @@
 Array([[0, 1],
        [1, 0]], dtype=int32)
 
-A program that changes ``jnp.argwhere`` to ``dnp.argwhere`` computes the same. There are
-two exceptions. Subnormal numbers count as non-zero, on CPUs as well. ``one_hot`` is
-right for more classes than the type of the indices can count: for 300 classes and int8
-indices, jax.nn's gives two ones.
+For all other functions, such as ``jnp.where``, keep jax.numpy. A program that changes
+``jnp.argwhere`` to ``dnp.argwhere`` computes the same, with these exceptions:
 
-As in jax.numpy, 64-bit input becomes 32 bits where x64 mode is off, and a list is
+- Subnormal numbers count as non-zero, on CPUs as well.
+- ``one_hot`` is right for more classes than the type of the indices can count: for 300
+  classes and int8 indices, jax.nn's gives two ones. It takes floats without a warning.
+- ``tril`` and ``triu`` take any integer `k`, also a traced one.
+- ``pad`` takes every integer that the array holds, and ``reflect_type="even"`` with
+  every mode. Other modes, and the name of a mapped axis in ``one_hot``, are a
+  NotImplementedError.
+- A `size` may be larger than the array. An array of NumPy is searched once, when a
+  program is traced, and needs no `size`.
+- Numbers of NumPy of 64 bits that do not fit, and PRNG keys, are refused.
+
+As in jax.numpy, 64-bit arrays become 32 bits where x64 mode is off, and a list is
 refused. Without `size`, the number of coordinates or elements to return, a call must be
 outside of ``jit``, or search an array of NumPy. What breaks a rule is a TypeError or a
 ValueError.
 
-Each function makes static arguments of what decides the sizes, and calls one compiled
-function, or two if it searches.
+Each function splits its arguments into static ones, which decide shapes, and data, and
+calls a compiled function. Searches call two.
 """
 
 from __future__ import annotations
@@ -74,6 +83,7 @@ from dmljax._padding_forms import (
     place_in_zeros,
 )
 from dmljax._primitive import evaluate
+from dmljax._sharding import explicit_mesh
 from dmljax._types import INT32_MAX, INT32_MIN
 
 __all__ = [
@@ -100,6 +110,11 @@ _MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
 def __dir__() -> list[str]:
     return __all__
+
+
+def __getattr__(name: str) -> Any:
+    hint = ". Keep jnp.where" if name == "where" else ""
+    raise AttributeError(f"module 'dmljax.numpy' has no attribute {name!r}{hint}")
 
 
 def pad(
