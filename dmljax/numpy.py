@@ -72,7 +72,7 @@ from dmljax._check import (
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
-from dmljax._nonzero_coordinates_result import read_rows
+from dmljax._nonzero_rows import read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import (
