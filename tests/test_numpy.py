@@ -651,7 +651,9 @@ def test_fills_of_several_slices():
     chosen = np.array([True, False, True, False])
     found = dnp.compress(chosen, x, 0, size=3, fill_value=-x[0])
     assert_alike(found, jnp.compress(chosen, x, 0, size=3, fill_value=-x[0]))
-    text = r"fill_value has sizes \{4,3\}; it must be a scalar, or a slice of sizes \{3\}"
+    text = (
+        r"fill_value has sizes \{4,3\}; it must be a scalar, or a slice of sizes \{3\}"
+    )
     refused(ValueError, text, dnp.compress, chosen, x, 0, size=4, fill_value=-x)
 
 
