@@ -77,4 +77,4 @@ def cases() -> Iterator[Case]:
     """A case for each call."""
     for operator, name, inputs, functions in CALLS:
         words = f"{name}, 4 KiB"
-        yield Case(operator, words, inputs, functions, None, context="call")
+        yield Case(operator, words, inputs, functions, False, context="call")

@@ -25,8 +25,7 @@ class Case:
       name: the work in words; unique with `direction` and `context`.
       inputs: the arrays, not yet made.
       functions: by contender, a function that does the work on arrays of its library.
-      ceiling: "copy" or "fill", the bandwidth to which we compare the work. None if
-        memory does not limit the work.
+      moves: whether memory limits the work: we compare it with a copy.
       direction: "forward" or "gradient".
       context: "program": a program of users. "operator": the operator alone. "shape":
         see `benchmarks.shapes`. In these, functions of JAX run inside `jit`. "call": we
@@ -39,7 +38,7 @@ class Case:
     name: str
     inputs: tuple[Data, ...]
     functions: Functions
-    ceiling: str | None = "copy"
+    moves: bool = True
     direction: str = "forward"
     context: str = "operator"
     rtol: float = 0.0

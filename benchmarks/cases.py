@@ -17,6 +17,7 @@ from benchmarks.data import Data
 from benchmarks.forms import with_plain
 from benchmarks.programs import programs
 from benchmarks.programs.padding import IMAGES
+from benchmarks.programs.program import CPU, GPU
 
 # Elements of small arrays: they show the cost of a launch.
 SMALL = (2**10, 2**14, 2**18)
@@ -37,7 +38,7 @@ def alone(elements: int) -> Iterator[Case]:
             yield nonzero((elements,), dtype, density, room)
     for density in (0.001, 1.0):
         yield nonzero((elements,), "float32", density)
-    yield nonzero(IMAGES[elements][0], "float32", 0.1)
+    yield nonzero(IMAGES[GPU if elements == GPU else CPU][0], "float32", 0.1)
     for size in SMALL:
         if size < elements:
             yield nonzero((size,), "float32", 0.1)

@@ -9,60 +9,22 @@ machine does disturbs all of them alike. "jnp scatter" and "jnp take" are other
 spellings of jnp.compress, jnp.nonzero and jnp.pad, and often faster.
 """
 
-import os
-import platform
+import argparse
 import sys
-from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
 
 import jax
-import numpy as np
 
+from benchmarks import ledger
 from benchmarks.case import Case
-from benchmarks.command import device_name, named, parsed
-from benchmarks.libraries import available, versions
+from benchmarks.command import circumstances, device_name, named, parsed
+from benchmarks.libraries import Library, available
 from benchmarks.programs import PROGRAMS, TEN
 from benchmarks.programs.program import cases_of
-from benchmarks.run import ELEMENTS, LARGE_CALLS, checked
-from benchmarks.timing import wall_times
-from dmljax import __version__
+from benchmarks.run import ELEMENTS, time_case
 
-# Two times are level if they are no further apart, or no further than the noise.
-LEVEL = 0.05
-COLUMNS = "{:66}{:>8}{:>8}{:>7}{:>7}  {}"
-LEGEND = """\
-Median milliseconds of a call. ratio: theirs divided by ours. noise: the difference
-between the ratios of even and of odd rounds; ~ marks more than 10 %.
-"""
-
-
-class Row(NamedTuple):
-    """A program, and its spelling in another library."""
-
-    program: str
-    beside: str
-    ours: float
-    theirs: float
-    noise: float
-
-    @property
-    def ratio(self) -> float:
-        """Their time divided by ours."""
-        return self.theirs / self.ours
-
-    @property
-    def verdict(self) -> str:
-        """Whether dmljax is ahead, behind, or level."""
-        apart = 1 + max(self.noise, LEVEL)
-        if 1 / apart <= self.ratio <= apart:
-            return "level"
-        return "ahead" if self.ratio > 1 else "behind"
-
-    def line(self) -> str:
-        """The row of the printed table."""
-        noise = f"{'~' * (self.noise > 0.1)}{self.noise:.0%}"
-        times = f"{self.ours:.3g}", f"{self.theirs:.3g}", f"{self.ratio:.2f}"
-        return COLUMNS.format(self.program, *times, noise, self.beside)
+# Where we take more than this part of the best other time, we are behind.
+BEHIND = 1.15
 
 
 def cases(elements: int) -> Iterator[Case]:
@@ -74,47 +36,42 @@ def cases(elements: int) -> Iterator[Case]:
         yield next(cases_of(device, name, program, elements, kinds[:1]))
 
 
-def rows_of(case: Case, rounds: int) -> list[Row]:
-    """A row for each spelling of another library."""
-    calls, errors = checked(case, available(jax.default_backend()))
-    print(*errors, sep="", end="")
-    repeats = LARGE_CALLS[jax.default_backend()]
-    timed = wall_times(calls, rounds=rounds, repeats=repeats)
-    ours = np.array(timed["dmljax"].times)
-    rows = []
-    for contender, timing in timed.items():
-        if not contender.startswith(("dmljax", "reference")):
-            theirs = np.array(timing.times)
-            even, odd = (
-                np.median(theirs[i::2]) / np.median(ours[i::2]) for i in range(2)
+def report(
+    chosen: Sequence[Case],
+    libraries: Mapping[str, Library],
+    options: argparse.Namespace,
+    table: str = "",
+) -> int:
+    """Prints the times of cases, and where we are behind; writes a table, if any."""
+    run = circumstances(options, device_name(jax.devices()[0]), libraries)
+    known = ", ".join(f"{n} {run[n]}" for n in ledger.VERSIONED if n in run)
+    print(f"{run['device']}, {known}: milliseconds, and ours in theirs", flush=True)
+    behind = []
+    for case in chosen:
+        rows, errors = time_case(case, libraries, options.rounds)
+        times = {row["contender"]: row["wall_ms"] for row in rows}
+        ours = times["dmljax"]
+        print(f"{case.name}, {case.direction}: dmljax {ours:.3g}", *errors)
+        others = [n for n in times if not n.startswith(("dmljax", "reference"))]
+        for name in others:
+            print(
+                f"    {name} {times[name]:.3g} ({ours / times[name]:.2f})", flush=True
             )
-            medians = float(np.median(ours)), float(np.median(theirs))
-            noise = float(max(even, odd) / min(even, odd) - 1)
-            rows.append(Row(case.name.split(" (")[0], contender, *medians, noise))
-    return rows
+        ratio = ours / min(times[name] for name in others)
+        if ratio > BEHIND:
+            behind.append(f"{case.name}, {case.direction}: {ratio:.2f}")
+        if table:
+            ledger.write(table.format(run["device"]), run, rows, options.out)
+    print(f"behind in {len(behind)} of {len(chosen)}", *behind, sep="\n  ")
+    return 0
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints a table with a line for each spelling, and a summary."""
+    """Compares the ten programs."""
     options = parsed(argv, "benchmarks.compare", __doc__, "--elements", "--rounds")
     elements = options.elements or ELEMENTS[jax.default_backend()]
     chosen = named(cases(elements), options.only, lambda case: case.label)
-    known = versions(available(jax.default_backend()))
-    words = [f"{name} {version}" for name, version in known.items()]
-    machine = f"{device_name(jax.devices()[0])}, {os.cpu_count()} cores"
-    print(f"{machine}, {platform.system()}, dmljax {__version__}, {', '.join(words)}")
-    print(LEGEND)
-    header = "program", "dmljax", "theirs", "ratio", "noise", "beside"
-    print(COLUMNS.format(*header), flush=True)
-    counts = dict.fromkeys(("ahead", "level", "behind"), 0)
-    for case in chosen:
-        rows = rows_of(case, options.rounds)
-        for row in rows:
-            print(row.line(), flush=True)
-        counts[min(rows, key=lambda row: row.theirs).verdict] += 1
-    verdicts = ", ".join(f"{verdict} in {n}" for verdict, n in counts.items())
-    print(f"\nBeside the fastest spelling of each program, dmljax is {verdicts}.")
-    return 0
+    return report(chosen, available(jax.default_backend()), options)
 
 
 if __name__ == "__main__":

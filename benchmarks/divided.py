@@ -43,8 +43,7 @@ class Work:
       gradient: whether we time the gradient by the last array.
       kind: the kind of the mesh axis.
       dimension: the dimension that is divided.
-      rtol: the error that we allow between several devices and one, for sums, relative
-        to a number, and as a part of the largest number.
+      rtol: as in `Case`, between the function and its twin.
     """
 
     operator: str

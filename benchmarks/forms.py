@@ -21,8 +21,8 @@ from jax import lax
 
 from benchmarks.case import Case
 from dmljax import (
+    _nonzero_coordinates_result,
     _nonzero_forms,
-    _nonzero_rows,
     _one_hot,
     _padding_forms,
 )
@@ -32,8 +32,8 @@ from dmljax._padding import ADJOINT, PADDING
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
 # From 2^20 elements on, the kernel of NONZERO_COORDINATES is the default.
 SELECTED = r"^nonzero_coordinates (elements|half|rows|edges|tokens kept).*"
-FEWER = r"262144|16384|4096, 64|1, 512|64, 64|16, 1024"
-SMALL, LARGE = rf"{SELECTED}\(({FEWER})", rf"{SELECTED}\((?!{FEWER})"
+FEWER = r"(16384|262144),"
+SMALL, LARGE = rf"{SELECTED}\({FEWER}", rf"{SELECTED}\((?!{FEWER})"
 PADDED = "^padding (reflect padding|mean|frames|patches|REFLECTION).* forward"
 WRITTEN = "^padding (reflect padding|6 reflect).* forward"
 # Without a kernel, the form changes at 2^23 elements: FEW is below, and MANY from there
@@ -62,32 +62,6 @@ class Plain:
     of: str = "dmljax"
 
 
-def selects(
-    x: jax.Array, axis: int, before: int, after: int, mode: _padding_forms.PaddingMode
-) -> jax.Array:
-    """Pads an axis by selects, dmljax's form for several devices before strips."""
-    end = before + x.shape[axis]
-    padded = _between_zeros(x, axis, before, after)
-    position = lax.broadcasted_iota(np.int32, padded.shape, axis)
-    if before:
-        joined = _padding_forms.join(x, axis, before, 0, mode)
-        strip = lax.slice_in_dim(joined, 0, before, axis=axis)
-        strip = _between_zeros(strip, axis, 0, end + after - before)
-        padded = jnp.where(position < before, strip, padded)
-    if after:
-        joined = _padding_forms.join(x, axis, 0, after, mode)
-        strip = lax.slice_in_dim(joined, x.shape[axis], None, axis=axis)
-        strip = _between_zeros(strip, axis, end, 0)
-        padded = jnp.where(position >= end, strip, padded)
-    return padded
-
-
-def _between_zeros(x: jax.Array, axis: int, before: int, after: int) -> jax.Array:
-    around = [(0, 0)] * x.ndim
-    around[axis] = (before, after)
-    return jnp.pad(x, around)
-
-
 def search(
     words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
 ) -> jax.Array:
@@ -101,7 +75,6 @@ _swapped, _dict = mock.patch.object, mock.patch.dict
 _by_first_axis = functools.partial(_padding_forms.by_axes, last_first=False)
 _from_first = functools.partial(_by_first_axis, _padding_forms.gather)
 _from_0 = dataclasses.replace(NONZERO.kernels["cuda"], default_from=0)
-selected = functools.partial(_by_first_axis, selects)
 FORMS = {
     # In a window for each head, XLA also counts the operations on single numbers.
     "no barrier": Plain(
@@ -130,11 +103,10 @@ FORMS = {
         PADDED,
         _dict(PADDING.on_platform, dict.fromkeys(("cpu", "cuda"), _from_first)),
     ),
-    # PADDING on one GPU: the form for several GPUs, and its predecessor.
+    # PADDING on one GPU: the form for several GPUs.
     "strips": Plain(
         "gpu", WRITTEN, _dict(PADDING.on_platform, cuda=_padding_forms.pad_strips)
     ),
-    "selects": Plain("gpu", WRITTEN, _dict(PADDING.on_platform, cuda=selected)),
     # NONZERO_COORDINATES.
     "scatter": Plain("cpu", ALL_ROWS, _dict(NONZERO.on_platform, clear=True)),
     "bit words": Plain("gpu", FEW, _swapped(_nonzero_forms, "MANY", 0), "dmljax xla"),
@@ -151,8 +123,8 @@ FORMS = {
         "gpu",
         "rows of a mask and back",
         _dict(
-            _nonzero_rows.WRITE_ON_PLATFORM,
-            cuda=_nonzero_rows.scatter_rows,
+            _nonzero_coordinates_result.WRITE_ON_PLATFORM,
+            cuda=_nonzero_coordinates_result.scatter_rows,
         ),
     ),
 }

@@ -17,12 +17,12 @@ from typing import Any
 
 RESULTS = pathlib.Path(__file__).with_name("results")
 VERSIONED = ("jax", "numpy", "torch")
-SPEEDS = ("copy_gb_per_s", "fill_gb_per_s")
+SPEEDS = ("copy_gb_per_s",)
 RUN = ("device", "date", "commit", "command", "python", *VERSIONED, *SPEEDS)
 # The columns that identify a case, and its other columns.
 LABEL = ("operator", "name", "direction", "context")
-CASE = (*LABEL, "dtype", "elements", "bytes", "ceiling")
-TEXTS = {"case", "run", "contender", *LABEL, "dtype", "ceiling", *RUN} - {*SPEEDS}
+CASE = (*LABEL, "dtype", "elements", "bytes")
+TEXTS = {"case", "run", "contender", *LABEL, "dtype", *RUN} - {*SPEEDS}
 
 # A row: a figure with its case and its run, by the names of columns.
 Line = dict[str, Any]

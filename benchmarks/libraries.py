@@ -200,18 +200,16 @@ class Cub(Jax):
         """The call of a function of the library."""
         (x,) = arrays
         name, rows, dtype, *options = function(x)
-        output, count = jnp.zeros(rows, dtype), jnp.zeros(1, np.int32)
-        jax.block_until_ready((x, output, count))
-        places = [
-            ctypes.c_void_p(a.unsafe_buffer_pointer()) for a in (x, output, count)
-        ]
+        outputs = jnp.zeros(1, np.int32), jnp.zeros(rows, dtype)
+        arrays = jax.block_until_ready((x, *outputs[::-1]))
+        places = [ctypes.c_void_p(a.unsafe_buffer_pointer()) for a in arrays]
         select = getattr(_cub(), name)
 
-        def run() -> jax.Array:
+        def run() -> Any:
             error = select(*places, ctypes.c_longlong(x.size), *options)
             if error:
                 raise RuntimeError(f"CUDA's error {error}")
-            return output
+            return outputs  # the count, and the elements
 
         return Prepared(run, lambda _: _cub().finish())
 

@@ -9,7 +9,6 @@ for each table of the ledger.
 
 import pathlib
 import re
-import statistics
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -17,10 +16,10 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from benchmarks import ledger
-from benchmarks.collectives import show_bytes
+from benchmarks.compare import BEHIND
 from benchmarks.ledger import Line, Lines
 from benchmarks.programs import PROGRAMS
-from benchmarks.shapes import BEHIND, TABLE
+from benchmarks.shapes import TABLE
 from docs import drawing
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
@@ -43,6 +42,8 @@ SECTIONS = {
     "One operator": "operator",
     "Calls of small arrays outside of `jit`": "call",
     "Shapes": "shape",
+    "Weak scaling, automatic axes": "weak scaling, automatic axes",
+    "Weak scaling, explicit axes": "weak scaling, explicit axes",
 }
 # The contenders of each column, by the library's name.
 BEST = {
@@ -115,8 +116,8 @@ def table_of(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def name_of(contender: str) -> str:
     """A contender's name for readers: the library, and its way if it has several."""
-    library, *way = contender.split(" ", 1)
-    return ", ".join([NAMES[library], *way])
+    library, *way = re.split(",? ", contender, maxsplit=1)
+    return ", ".join([NAMES[library], *way]) if library in NAMES else contender
 
 
 def _case(key: Key) -> str:
@@ -164,44 +165,12 @@ def shapes_table() -> str:
     return table_of(["shape", *devices], rows)
 
 
-def cpu_table(lines: Lines, newest: Lines) -> str:
-    """By operator, how the programs compare with those of other libraries."""
-    later = next(iter(next(iter(newest.values())).values()))["jax"]
-    columns = {
-        "jax.numpy": (lines, "jnp.*"),
-        f"jax.numpy, JAX {later}": (newest, "jnp.*"),
-        "PyTorch": (lines, "torch.*"),
-        "NumPy": (lines, "numpy.*"),
-    }
-    ratios: dict[str, dict[str, list[float]]] = {}
-    for name, (every, pattern) in columns.items():
-        for key, row in every.items():
-            theirs = best(row, pattern)
-            if key[3] in ("program", "operator") and "dmljax" in row and theirs:
-                of_operator = ratios.setdefault(key[0], {})
-                ratio = row["dmljax"]["wall_ms"] / theirs
-                of_operator.setdefault(name, []).append(ratio)
-    rows = []
-    for operator, found in ratios.items():
-        cells = [_spread(found.get(name, [])) for name in columns]
-        rows.append([f"`{operator}`", *cells])
-    return table_of(["operator", *columns], rows)
-
-
-def _spread(numbers: Sequence[float]) -> str:
-    """The median, and the largest number in brackets."""
-    if not numbers:
-        return "-"
-    return f"{statistics.median(numbers):.2f} ({max(numbers):.2f})"
-
-
 def with_tables(text: str) -> str:
     """The text of a page, with new tables below its marks."""
     gpu, cpu = ledger.lines(GPU), ledger.lines(CPU)
     tables = {
         "a few programs": front_table(gpu, cpu),
         "shapes": shapes_table(),
-        "CPUs": cpu_table(cpu, ledger.lines(NEWEST)),
     }
     for what, table in tables.items():
         mark = MARK.format(what)
@@ -231,7 +200,7 @@ def figures(lines: Lines) -> str:
         others = sorted(
             (line["wall_ms"], name) for name, line in row.items() if name != "dmljax"
         )
-        cells = (f"{name_of(name)} {_digits(ms)}" for ms, name in others)
+        cells = [f"{name_of(name)} {_digits(ms)}" for ms, name in others]
         ours = row.get("dmljax", {})
         share = ours.get("share")
         shown = "-" if share is None else f"{share:.2f}"
@@ -259,43 +228,12 @@ def device_page(stem: str) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def scaling_page(stem: str) -> str:
-    """All figures of several devices."""
-    lines = ledger.lines(stem)
-    every = [line for row in lines.values() for line in row.values()]
-    counts = sorted({line["contender"] for line in every}, key=lambda n: (len(n), n))
-    parts = [
-        f"# Figures: several devices, {every[0]['device']}",
-        "Milliseconds of wall time, and medians of many calls. In brackets is the "
-        "[efficiency](benchmarks.md#on-several-h200s) beside one device. The last "
-        f"column is what each device sends. Versions: {versions(lines)}.",
-    ]
-    for context in sorted({key[3] for key in lines}, reverse=True):
-        rows = []
-        for key, row in lines.items():
-            if key[3] == context:
-                times = [_efficiency(row.get(count)) for count in counts]
-                sent = max(line["sent"] or 0 for line in row.values())
-                work = f"{key[0]}, {_case(key)}"
-                rows.append([work, *times, show_bytes(sent)])
-        columns = ["work", *counts, "sent"]
-        parts += [f"## {context.capitalize()}", table_of(columns, rows)]
-    return "\n\n".join(parts) + "\n"
-
-
-def _efficiency(line: Line | None) -> str:
-    if line is None:
-        return "-"
-    return f"{line['wall_ms']:.4g} ({line['efficiency']:.2f})"
-
-
 def write_pages(docs: pathlib.Path = DOCS) -> None:
     """Writes a page of each table of the ledger."""
     for path in sorted(ledger.RESULTS.glob("*.csv")):
         if path.stem not in ("runs", "cases"):
-            several = path.stem.endswith("-scaling")
-            page = scaling_page(path.stem) if several else device_page(path.stem)
-            (docs / f"benchmarks_{path.stem}.md").write_text(page)
+            page = docs / f"benchmarks_{path.stem}.md"
+            page.write_text(device_page(path.stem))
 
 
 # THE PICTURE

@@ -7,7 +7,7 @@
 We compare some elements of all results before we time them. The columns of a figure:
 
     wall_ms       the host's milliseconds for a call, and two percentiles
-    share         of the speed of a copy or a fill, measured in the same run
+    share         of the speed of a copy, measured in the same run
     compile_ms    from the function to the compiled program
     peak_mib      of memory: inputs, outputs and temporaries
 """
@@ -27,7 +27,7 @@ from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.forms import replaced
 from benchmarks.libraries import Library, Prepared, available
 from benchmarks.programs.program import CPU, GPU, SIZES
-from benchmarks.timing import ceilings, wall_times
+from benchmarks.timing import copy_speed, wall_times
 
 # Of large arrays, by platform: 256 MiB of float32 on a GPU.
 ELEMENTS = {"cpu": CPU, "gpu": GPU}
@@ -37,7 +37,7 @@ SMALL_BYTES, SMALL_CALLS = 2**22, 20
 LARGE_CALLS = {"cpu": 2, "gpu": 10}
 LEGEND = """\
 A line has a case, the milliseconds of each contender by the host's clock, and the share
-of the speed of a copy or a fill that dmljax reaches.
+of the speed of a copy that dmljax reaches.
 """
 # A call outside of jit is short, and its time varies most, so we time this many times
 # as many rounds.
@@ -59,12 +59,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     ledger.ready(options.out)
     libraries = available(device.platform)
     run = circumstances(options, device_name(device), libraries)
-    bandwidths = ceilings(libraries, rounds=options.rounds)
-    run |= {f"{kind}_gb_per_s": speed for kind, speed in bandwidths.items()}
-    print(f"{run['device']}: {_shown(bandwidths)} GB/s\n{LEGEND}", file=sys.stderr)
+    speed = run["copy_gb_per_s"] = copy_speed(libraries["jnp"], rounds=options.rounds)
+    print(f"{run['device']}: a copy has {speed:.4g} GB/s\n{LEGEND}", file=sys.stderr)
     failed = 0
     for case in chosen:
-        lines, errors = time_case(case, libraries, bandwidths, options.rounds)
+        lines, errors = time_case(case, libraries, options.rounds, speed)
         # We go on: a run takes long, and the figures of the others are right.
         failed += len(errors)
         print(*errors, sep="", end="", file=sys.stderr, flush=True)
@@ -82,12 +81,12 @@ def _shown(numbers: Mapping[str, float]) -> str:
 def time_case(
     case: Case,
     libraries: Mapping[str, Library],
-    bandwidths: Mapping[str, float],
     rounds: int,
+    speed: float | None = None,
 ) -> tuple[list[ledger.Line], list[str]]:
     """The rows of a case, one for each contender, and the errors of other contenders.
 
-    `bandwidths` may have no speed: then rows have no share.
+    `speed` is that of a copy, in GB/s. Without it, rows have no share of it.
     """
     calls, errors = checked(case, libraries)
     size = case.bytes
@@ -101,10 +100,10 @@ def time_case(
         _library(name, libraries).release()
         ms = wall[name].median
         # The time to move the fewest bytes, over this time.
-        speed = bandwidths.get(case.ceiling or "")
         line: ledger.Line = {column: getattr(case, column) for column in ledger.CASE}
         line |= {"contender": name} | wall[name].columns("wall_ms")
-        line["share"] = speed and round(size / speed / 1e6 / ms, 3)
+        bound = speed if case.moves else None
+        line["share"] = bound and round(size / bound / 1e6 / ms, 3)
         line["compile_ms"] = call.compile_ms
         line["peak_mib"] = call.peak_bytes and call.peak_bytes / 2**20
         lines.append(line)

@@ -1,12 +1,11 @@
 """Scans shapes that people have, beside jax.numpy's functions and good spellings.
 
-    python -m benchmarks.shapes                  in two minutes
-    python -m benchmarks.shapes --only padding   the shapes with this in their text
-    python -m benchmarks.shapes --write          writes the table into the ledger, too
+    python -m benchmarks.shapes            in two minutes
+    python -m benchmarks.shapes --write    writes the table into the ledger, too
 
-A line has the milliseconds of each spelling inside `jit`, and our time divided by the
-best of the others. The last lines name the shapes where we take over 15 % longer. On a
-GPU, first axes are 16 times as long. A gradient comes with its result.
+It prints the milliseconds of each spelling inside `jit`, and our time divided by
+theirs. The last lines name the shapes where we take over 15 % longer. On a GPU, first
+axes are 16 times as long. A gradient comes with its result.
 """
 
 import functools
@@ -18,20 +17,18 @@ import jax
 import jax.numpy as jnp
 
 import dmljax as dml
-from benchmarks import ledger
 from benchmarks.case import Case
-from benchmarks.command import circumstances, device_name, named, parsed
+from benchmarks.command import named, parsed
+from benchmarks.compare import report
 from benchmarks.data import Data
 from benchmarks.libraries import ALL
-from benchmarks.programs import nonzero_coordinates as programs
-from benchmarks.programs.nonzero_coordinates import scatter
+from benchmarks.programs import nonzero_coordinates as rows
+from benchmarks.programs.diagonal_matrix1 import causal_by_iota
 from benchmarks.programs.one_hot import HOT
 from benchmarks.programs.padding import take_indices
 from benchmarks.programs.program import gradient
-from benchmarks.run import time_case
 from dmljax import numpy as dnp
 
-BEHIND = 1.15
 TABLE = "{} shapes"  # the name of a device's table in the ledger
 F, B, U, BOOL = "float32", "bfloat16", "uint8", "bool"
 # Sizes, the elements before and after each axis, the mode, and the type.
@@ -43,6 +40,8 @@ PADDED = (
     ((1024, 1024), {0: (16, 16)}, "wrap", F),
     ((64, 1024), {1: (16, 16)}, "symmetric", F),
     ((4096, 1000), {1: (0, 24)}, "edge", B),
+    ((4096, 1000), {1: (0, 24)}, "constant", F),
+    ((16, 512, 256), {1: (4, 0)}, "constant", B),
     ((16, 512, 256), {1: (4, 0)}, "reflect", F),
     ((64, 16, 16), {1: (40, 40), 2: (40, 40)}, "wrap", F),
     ((64, 64, 64), {0: (8, 8), 1: (8, 8), 2: (8, 8)}, "edge", F),
@@ -52,10 +51,6 @@ PADDED = (
     ((27, 224, 224, 3), {1: (4, 4), 2: (4, 4)}, "edge", U),
     ((2, 4, 32, 64, 64), {2: (2, 2), 3: (2, 2), 4: (2, 2)}, "reflect", F),
     ((2, 16, 32, 64, 8), {1: (1, 1), 2: (1, 1), 3: (1, 1)}, "wrap", F),
-)
-ZEROS = (
-    ((4096, 1000), {1: (0, 24)}, "constant", F),
-    ((16, 512, 256), {1: (4, 0)}, "constant", B),
 )
 # Sizes, the percentage that is chosen, and the type.
 SHORT = ((2**18, 16), 10, BOOL), ((2**16, 64), 10, BOOL), ((2**16, 64), 50, U)
@@ -71,7 +66,6 @@ SQUARES = ((1024, 1024), 0, F), ((8, 8, 256, 256), 0, B), ((4096, 16, 16), 1, F)
 
 
 def room(length: int, percent: int) -> int:
-    """A quarter more than there are."""
     return max(length * percent // 80, 1)
 
 
@@ -79,20 +73,12 @@ def pad(by: Any, x: Any, amounts: dict[int, Any], mode: str) -> Any:
     return by(x, [amounts.get(axis, (0, 0)) for axis in range(x.ndim)], mode)
 
 
-def lines(by: Any, x: Any, percent: int) -> Any:
-    return jax.vmap(functools.partial(by, size=room(x.shape[1], percent)))(x)
-
-
-def by_iota(x: jax.Array, k: int) -> jax.Array:
-    row = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 2)
-    column = jax.lax.broadcasted_iota(jnp.int32, x.shape, x.ndim - 1)
-    return jnp.where(column <= row + k, x, 0)
-
-
 # By name, the work by a way, of arrays and options.
 WORK: dict[str, Callable[..., Any]] = {
     "pad": pad,
-    "vmap of nonzero": lines,
+    "vmap of nonzero": lambda by, x, n: jax.vmap(
+        lambda line: by(line, size=room(len(line), n))
+    )(x),
     "nonzero": lambda by, x, n: by(x != 0, size=room(x.size, n), fill_value=0),
     "extract": lambda by, x, n: by(x > 100 - n, x, size=room(len(x), n)),
     "compress": lambda by, keep, x, n: by(keep, x, 0, size=room(len(x), n)),
@@ -100,15 +86,20 @@ WORK: dict[str, Callable[..., Any]] = {
     "select": lambda by, keep, x, n: by(keep, x, 0),
     "tril": lambda by, x, k: by(x, k),
 }
+by_iota = functools.partial(causal_by_iota, value=0)
 # The operator, the work, its ways, and the shapes.
-LINES = programs.find_coordinates, jnp.flatnonzero, programs.find_by_scatter
+LINES = rows.find_coordinates, jnp.flatnonzero, rows.find_by_scatter
 SCAN: tuple[tuple[str, str, Sequence[Any], Any], ...] = (
     ("padding", "pad", (dnp.pad, jnp.pad, take_indices), PADDED),
-    ("padding", "pad", (dnp.pad, jnp.pad), ZEROS),
     ("nonzero_coordinates", "vmap of nonzero", LINES, (*SHORT, *MIDDLE, *LONG)),
-    ("nonzero_coordinates", "nonzero", [*programs.EDGES.values()], MATRICES),
-    ("nonzero_coordinates", "extract", (dnp.extract, jnp.extract, scatter), ABOVE),
-    ("nonzero_coordinates", "compress", (dnp.compress, jnp.compress, scatter), ROWS),
+    ("nonzero_coordinates", "nonzero", [*rows.EDGES.values()], MATRICES),
+    ("nonzero_coordinates", "extract", (dnp.extract, jnp.extract, rows.scatter), ABOVE),
+    (
+        "nonzero_coordinates",
+        "compress",
+        (dnp.compress, jnp.compress, rows.scatter),
+        ROWS,
+    ),
     ("one_hot", "one-hot", [*HOT.values()], LABELS),
     ("element_wise_if", "select", (dml.element_wise_if, jnp.where), CHOSEN),
     ("diagonal_matrix1", "tril", (dnp.tril, jnp.tril, by_iota), SQUARES),
@@ -124,19 +115,19 @@ def scan() -> Iterator[Case]:
             shape = (length * times, *sizes)
             masked = work in ("compress", "select")
             share = options[0] / 100 if masked or "nonzero" in work else 1.0
-            inputs = [Data(shape, dtype, density=1.0 if masked else share)]
+            inputs: Any = (Data(shape, dtype, density=1.0 if masked else share),)
             if masked:
                 keep = shape if work == "select" else shape[:1]
-                inputs = [Data(keep, BOOL, density=share), *inputs]
-            functions = {
-                name: functools.partial(call, WORK[work], way, options)
-                for name, way in zip(("dmljax", "jnp", "jnp other"), ways, strict=False)
-            }
-            words = ", ".join(map(str, (work, *options)))
-            name = f"{words}, {dtype} {shape}"
-            case = Case(
-                operator, name, tuple(inputs), functions, context="shape", rtol=0.02
-            )
+                inputs = (Data(keep, BOOL, density=share), *inputs)
+            run = {}
+            for name, way in zip(("dmljax", "jnp", "jnp other"), ways, strict=False):
+                if "constant" not in options or way is not take_indices:
+                    run[name] = functools.partial(call, WORK[work], way, options)
+            words = [work, *map(str, options)]
+            if operator == "nonzero_coordinates":
+                words[1] += " % chosen, room for a quarter more"
+            name = f"{', '.join(words)}, {dtype} {shape}"
+            case = Case(operator, name, inputs, run, context="shape", rtol=0.02)
             yield case
             if work in GRADIENTS and dtype in (F, B):
                 yield gradient(case, [len(inputs) - 1])
@@ -147,24 +138,12 @@ def call(work: Any, way: Any, options: Sequence[Any], *arrays: jax.Array) -> Any
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Prints the shapes as they are timed, and says where we are behind."""
+    """Compares all shapes with jax.numpy."""
     own = "--rounds", "--device", "--write"
     options = parsed(argv, "benchmarks.shapes", __doc__, *own)
+    chosen = named(scan(), options.only, lambda case: case.label)
     libraries = {name: ALL[name] for name in ("dmljax", "jnp")}
-    run = circumstances(options, device_name(jax.devices()[0]), libraries)
-    behind = []
-    for case in named(scan(), options.only, lambda case: case.label):
-        rows, errors = time_case(case, libraries, {}, options.rounds)
-        times = {row["contender"]: row["wall_ms"] for row in rows}
-        ratio = times["dmljax"] / min(ms for n, ms in times.items() if n != "dmljax")
-        if ratio > BEHIND:
-            behind.append(f"{case.label}: {ratio:.2f}")
-        words = "  ".join(f"{name} {ms:.3g}" for name, ms in times.items())
-        print(f"{case.label}: {words}, {ratio:.2f}", *errors, flush=True)
-        if options.write:
-            ledger.write(TABLE.format(run["device"]), run, rows, options.out)
-    print(f"behind in {len(behind)}", *behind, sep="\n  ")
-    return 0
+    return report(chosen, libraries, options, TABLE if options.write else "")
 
 
 if __name__ == "__main__":

@@ -16,7 +16,7 @@ from typing import Any
 import jax
 
 from benchmarks.programs import PROGRAMS
-from benchmarks.programs.program import SMALL, cases_of
+from benchmarks.programs.program import QUICK, cases_of
 
 ROUNDS = 5
 
@@ -36,7 +36,7 @@ def main() -> None:
     """Prints a line for each program."""
     for name, program in PROGRAMS.items():
         platform, dtypes = jax.default_backend(), program.dtypes[-1:]
-        for case in cases_of(platform, name, program, SMALL, dtypes):
+        for case in cases_of(platform, name, program, QUICK, dtypes):
             jnp = next(n for n in case.functions if n.startswith("jnp"))
             pair = case.functions["dmljax"], case.functions[jnp]
             times: list[list[tuple[float, float]]] = [[], []]

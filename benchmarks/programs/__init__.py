@@ -14,7 +14,7 @@ from benchmarks.programs import (
     one_hot,
     padding,
 )
-from benchmarks.programs.program import SMALL, Program, cases_of
+from benchmarks.programs.program import Program, cases_of
 
 PROGRAMS: dict[str, Program] = {
     **diagonal_matrix1.PROGRAMS,
@@ -40,15 +40,12 @@ TEN = (
 
 
 def programs(platform: str, elements: int) -> Iterator[Case]:
-    """All programs, for arrays of about `elements` elements, and some for small arrays.
-
-    Few CPUs have instructions for bfloat16.
-    """
-    for name, program in (*PROGRAMS.items(), *nonzero_coordinates.many_lines(elements)):
+    """All programs. Few CPUs have instructions for bfloat16."""
+    found = [*PROGRAMS.items(), *nonzero_coordinates.many_lines(elements)]
+    if platform == "gpu":
+        found += nonzero_coordinates.by_size()
+    for name, program in found:
         dtypes = program.dtypes
         if platform == "cpu":
             dtypes = [one for one in dtypes if one != "bfloat16"]
         yield from cases_of(platform, name, program, elements, dtypes)
-    if platform == "gpu" and elements > SMALL:
-        for name, program in (*PROGRAMS.items(), *nonzero_coordinates.by_size()):
-            yield from cases_of(platform, name, program, SMALL, program.dtypes)

@@ -18,7 +18,6 @@ from benchmarks.programs.program import (
     BOTH,
     CPU,
     GPU,
-    SMALL,
     Numbers,
     Program,
     spellings,
@@ -110,7 +109,6 @@ PROGRAMS = {
         {
             GPU: [(8, 8, 1024, 1024), (8,)],
             CPU: [(1, 8, 1024, 1024), (1,)],
-            SMALL: [(1, 8, 256, 256), (1,)],
         },
     ),
     "masked mean": Program(
@@ -124,7 +122,6 @@ PROGRAMS = {
         {
             GPU: [(65536, 1024), (65536, 1024)],
             CPU: [(4096, 1024), (4096, 1024)],
-            SMALL: [(256, 1024), (256, 1024)],
         },
         directions=BOTH,
     ),
@@ -139,7 +136,6 @@ PROGRAMS = {
         {
             GPU: [(65536, 1024)],
             CPU: [(4096, 1024)],
-            SMALL: [(256, 1024)],
         },
         directions=("gradient",),
     ),

@@ -17,7 +17,6 @@ from benchmarks.programs.program import (
     FORWARD,
     GPU,
     SIZES,
-    SMALL,
     Numbers,
     Program,
     Shape,
@@ -76,16 +75,6 @@ def indexed_elements(x: Any, limit: int = 97) -> Any:
     return x[x > limit]
 
 
-def torch_nonzero_static(x: Any, limit: int = 97, room: float = 1 / 32) -> Any:
-    import torch
-
-    # Rows past the count have the index behind the last element.
-    longer = torch.nn.functional.pad(x, (0, 1))
-    size = int(len(x) * room)
-    found = torch.nonzero_static(x > limit, size=size, fill_value=len(x))
-    return longer[found[:, 0]]
-
-
 def cub_above(x: jax.Array, limit: int = 97, room: float = 1 / 32) -> Any:
     """A function of cub.cu, with the rows of the result and their type."""
     rows = int(len(x) * room)
@@ -101,7 +90,7 @@ ABOVE: dict[str, Any] = {
     "dmljax coordinates": by_coordinates,
     "dmljax xla": functools.partial(by_coordinates, implementation="xla"),
 }
-LINES = {GPU: [(67108864,)], CPU: [(4194304,)], SMALL: [(262144,)]}
+LINES = {GPU: [(67108864,)], CPU: [(4194304,)]}
 
 
 def above(limit: int, room: float, chosen: str, **ours: Any) -> Program:
@@ -109,7 +98,6 @@ def above(limit: int, room: float, chosen: str, **ours: Any) -> Program:
     others = {
         "numpy": indexed_elements,
         "torch": indexed_elements,
-        "torch nonzero_static": functools.partial(torch_nonzero_static, room=room),
         "cub": functools.partial(cub_above, room=room),
     }
     run = functools.partial(elements_above, room=room)
@@ -168,7 +156,6 @@ def torch_rows_and_back(x: Any, keep: Any) -> Any:
 ROWS = {
     GPU: [(1048576, 64), (1048576,)],
     CPU: [(65536, 64), (65536,)],
-    SMALL: [(4096, 64), (4096,)],
 }
 HALF = "50 % chosen, room for 62.5 %"
 
@@ -241,7 +228,7 @@ def tokens_by_expert(experts: int) -> Program:
         "nonzero_coordinates",
         {n: functools.partial(way, experts=experts) for n, way in ways.items()},
         [Numbers(experts, "int32")],
-        {GPU: [(131072,)], CPU: [(16384,)], SMALL: [(1024,)]},
+        {GPU: [(131072,)], CPU: [(16384,)]},
         f"1 of {experts} chosen, room for all",
         dtypes=("int32",),
     )
@@ -304,7 +291,6 @@ EDGES: Functions = {
 GRAPHS = {
     GPU: [(64, 1024, 1024), (64, 1024, 64)],
     CPU: [(4, 1024, 1024), (4, 1024, 64)],
-    SMALL: [(1, 512, 512), (1, 512, 64)],
 }
 FEW_EDGES = "1 % chosen, room for 1.6 %"
 SMALL_GRAPHS = functools.partial(edge_sums, limit=10, degree=8)
@@ -365,7 +351,6 @@ PROGRAMS = {
         {
             GPU: [(4096, 4096), (4096, 4096, 16)],
             CPU: [(64, 4096), (64, 4096, 16)],
-            SMALL: [(16, 1024), (16, 1024, 16)],
         },
         "10 % chosen, room for 12.5 %",
     ),
@@ -388,7 +373,6 @@ PROGRAMS = {
         {
             GPU: [(1024, 64, 64), (1024, 64, 64)],
             CPU: [(1024, 64, 64), (1024, 64, 64)],
-            SMALL: [(64, 64, 64), (64, 64, 64)],
         },
         "10 % chosen, room for 12.5 %",
         dtypes=("float32",),
@@ -458,7 +442,7 @@ def many_lines(elements: int) -> Iterator[tuple[str, Program]]:
 # of the change, these programs run in few spellings.
 FEW = ("dmljax", "dmljax xla", "jnp scatter", "jnp argwhere")
 BY_SIZE = {
-    "elements above a limit": (2**14, 2**20, 2**22, 2**23, 2**24),
+    "elements above a limit": (2**14, 2**18, 2**20, 2**22, 2**23, 2**24),
     "all elements above a limit": (2**22,),
 }
 

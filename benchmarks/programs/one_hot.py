@@ -13,7 +13,6 @@ from benchmarks.programs.program import (
     BOTH,
     CPU,
     GPU,
-    SMALL,
     Numbers,
     Program,
     spellings,
@@ -115,7 +114,6 @@ LOGITS = [Numbers(10), Numbers(1000, "int32")]
 THOUSAND = {
     GPU: [(65536, 1000), (65536,)],
     CPU: [(4096, 1000), (4096,)],
-    SMALL: [(256, 1000), (256,)],
 }
 
 # A TABLE, AND A SEGMENTATION
@@ -173,7 +171,6 @@ PROGRAMS = {
         {
             GPU: [(8192, 32000), (8192,)],
             CPU: [(512, 32000), (512,)],
-            SMALL: [(32, 32000), (32,)],
         },
         directions=BOTH,
     ),
@@ -203,9 +200,8 @@ PROGRAMS = {
         {
             GPU: [(65536,), (512, 1024)],
             CPU: [(4096,), (512, 1024)],
-            SMALL: [(256,), (512, 1024)],
         },
-        ceiling=None,
+        moves=False,
     ),
     "dice sums of a segmentation": Program(
         "one_hot",
@@ -214,14 +210,13 @@ PROGRAMS = {
         {
             GPU: [(64, 512, 512, 19), (64, 512, 512)],
             CPU: [(64, 128, 128, 19), (64, 128, 128)],
-            SMALL: [(64, 32, 32, 19), (64, 32, 32)],
         },
     ),
     "router": Program(
         "one_hot",
         {**spellings(places, hot=HOT), "torch": torch_places},
         [Numbers(64, "int32")],
-        {GPU: [(1048576,)], CPU: [(65536,)], SMALL: [(4096,)]},
+        {GPU: [(1048576,)], CPU: [(65536,)]},
         dtypes=("int32",),
     ),
 }

@@ -13,7 +13,6 @@ from benchmarks.programs.program import (
     BOTH,
     CPU,
     GPU,
-    SMALL,
     Numbers,
     Program,
     spellings,
@@ -25,18 +24,15 @@ DTYPES = ("bfloat16", "float32", "uint8")
 IMAGES = {
     GPU: [(16, 64, 256, 256)],
     CPU: [(16, 64, 64, 64)],
-    SMALL: [(16, 64, 16, 16)],
 }
 PHOTOGRAPHS = {
     GPU: [(445, 3, 224, 224)],
     CPU: [(27, 3, 224, 224)],
-    SMALL: [(1, 3, 224, 224)],
 }
 # The colours are the last dimension.
 COLOURS_LAST = {
     GPU: [(445, 224, 224, 3)],
     CPU: [(27, 224, 224, 3)],
-    SMALL: [(1, 224, 224, 3)],
 }
 
 
@@ -193,7 +189,7 @@ def torch_depthwise(x: Any, weight: Any) -> Any:
 
 N_FFT, HOP = 512, 128
 WINDOW = np.hanning(N_FFT + 1)[:-1].astype(np.float32)
-SIGNALS = {GPU: [(64, 262144)], CPU: [(8, 160000)], SMALL: [(2, 16000)]}
+SIGNALS = {GPU: [(64, 262144)], CPU: [(8, 160000)]}
 
 
 def centred(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
@@ -241,9 +237,8 @@ def network(run: Any, zeros: Any, torch: Any, *weights: int) -> Program:
         {
             GPU: [(16, 128, 128, 64), weights],
             CPU: [(16, 32, 32, 64), weights],
-            SMALL: [(16, 8, 8, 64), weights],
         },
-        ceiling=None,
+        moves=False,
     )
 
 
@@ -276,7 +271,7 @@ PROGRAMS = {
         centred, SIGNALS, torch_centred, dtypes=FLOAT, directions=BOTH
     ),
     "frames of a signal": program(
-        spectra, SIGNALS, torch_spectra, dtypes=FLOAT, rtol=None, ceiling=None
+        spectra, SIGNALS, torch_spectra, dtypes=FLOAT, rtol=None, moves=False
     ),
     "6 reflect-padded convolutions": network(
         convolutions,

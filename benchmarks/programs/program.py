@@ -10,9 +10,9 @@ import jax
 from benchmarks.case import Case, Functions
 from benchmarks.data import Data
 
-# About how many elements a large array has on a GPU and on a CPU, and a small array.
-# The shapes of each program are written out for these three.
-GPU, CPU, SMALL = SIZES = (2**26, 2**22, 2**18)
+# About how many elements an array has on a GPU and on a CPU. The shapes of each program
+# are written out for these two. A quick test has the CPU's batches, divided by 16.
+GPU, CPU, QUICK = SIZES = (2**26, 2**22, 2**18)
 FORWARD, BOTH = ("forward",), ("forward", "gradient")
 # How far sums of products may be off. A GPU multiplies float32 with 11 bits (TF32).
 RTOL = {"float32": 0.01, "bfloat16": 0.05}
@@ -51,7 +51,7 @@ class Program:
       directions: "gradient" is the result and the gradient by inputs `wrt`.
       wrt: the inputs of the derivative.
       rtol: as in `Case`; None is that of sums of products in the type.
-      ceiling: as in `Case`.
+      moves: as in `Case`.
     """
 
     operator: str
@@ -63,7 +63,7 @@ class Program:
     directions: Sequence[str] = FORWARD
     wrt: Sequence[int] = (0,)
     rtol: float | None = None
-    ceiling: str | None = "copy"
+    moves: bool = True
 
 
 def spellings(run: Callable[..., Any], **ways: Functions) -> dict[str, Any]:
@@ -82,9 +82,8 @@ def cases_of(
     words = f"{name}, {program.chosen}" if program.chosen else name
     for dtype in dtypes:
         inputs: list[Data] = []
-        for shape, numbers in zip(
-            program.shapes[elements], program.inputs, strict=True
-        ):
+        shapes = program.shapes.get(elements) or quick(program.shapes[CPU])
+        for shape, numbers in zip(shapes, program.inputs, strict=True):
             high, kind, density = numbers
             least = 0 if density == 1 else 1
             inputs.append(
@@ -94,8 +93,8 @@ def cases_of(
             program.operator,
             f"{words}, {dtype} {inputs[0].shape}",
             tuple(inputs),
-            _functions(platform, program, dtype, elements > SMALL),
-            ceiling=program.ceiling,
+            _functions(platform, program, dtype),
+            moves=program.moves,
             context="program",
             rtol=RTOL.get(dtype, 0.0) if program.rtol is None else program.rtol,
         )
@@ -105,7 +104,14 @@ def cases_of(
             yield gradient(case, program.wrt)
 
 
-def _functions(platform: str, program: Program, dtype: str, large: bool) -> Functions:
+def quick(shapes: Sequence[Shape]) -> list[Shape]:
+    """The shapes of a sixteenth of the batch, which is the first axis of the first."""
+    batch = shapes[0][0]
+    part = max(batch // 16, 1)
+    return [(part, *shape[1:]) if shape[0] == batch else shape for shape in shapes]
+
+
+def _functions(platform: str, program: Program, dtype: str) -> Functions:
     """The contenders of a case."""
     functions = {}
     for name, function in program.functions.items():
@@ -113,7 +119,7 @@ def _functions(platform: str, program: Program, dtype: str, large: bool) -> Func
         if platform == only_on and dtype in in_types:
             functions[name] = function
     # It takes 10 s to compile, on a CPU 30 s.
-    if large and platform == "gpu" and "torch" in functions:
+    if platform == "gpu" and "torch" in functions:
         functions["torch compiled"] = _compiled(functions["torch"])
     return functions
 
