@@ -4,7 +4,6 @@ import inspect
 import pickle
 import re
 import tomllib
-import types
 
 import pytest
 
