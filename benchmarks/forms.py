@@ -21,8 +21,8 @@ from jax import lax
 
 from benchmarks.case import Case
 from dmljax import (
-    _nonzero_coordinates_result,
     _nonzero_forms,
+    _nonzero_rows,
     _one_hot,
     _padding_forms,
 )
@@ -123,8 +123,8 @@ FORMS = {
         "gpu",
         "rows of a mask and back",
         _dict(
-            _nonzero_coordinates_result.WRITE_ON_PLATFORM,
-            cuda=_nonzero_coordinates_result.scatter_rows,
+            _nonzero_rows.WRITE_ON_PLATFORM,
+            cuda=_nonzero_rows.scatter_rows,
         ),
     ),
 }

@@ -36,6 +36,13 @@ TAKES = {np.integer: "iu", np.floating: "iuf", np.complexfloating: "iufc"}
 WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
+def is_kept(value: Any) -> bool:
+    """Whether `value` is an array of JAX that JAX keeps as it is."""
+    if not isinstance(value, jax.Array):
+        return False
+    return value.dtype in KEPT or (value.dtype in WIDE and x64_enabled())
+
+
 # TYPES
 
 
@@ -172,8 +179,8 @@ def as_array(
       DescriptorError: if its type needs x64 mode, and the mode is off, or if an integer
         does not fit in 32 bits.
     """
-    if isinstance(value, jax.Array) and value.dtype in KEPT:
-        return value
+    if is_kept(value):
+        return typing.cast("jax.Array", value)
     given = unwrapped(value)
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(

@@ -1,41 +1,64 @@
 """The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
 
 Rows past the count are found by the count, and never by what the coordinates hold
-there: every `fill` works. How coordinates are found does not belong here.
+there: every `fill` works. `_nonzero_rows` reads and writes rows. How coordinates are
+found does not belong here.
 """
 
 from __future__ import annotations
 
 import ast
+import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, overload
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import export, lax
-from jax.sharding import AxisType, NamedSharding, PartitionSpec, get_abstract_mesh
+from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
     as_array,
     as_scalar,
     same_type,
+    saturate,
     strong,
+    unwrapped,
 )
 from dmljax._call import check_elements, compiled
-from dmljax._check import DescriptorError, at_most, require_same, show
-from dmljax._nonzero_forms import WRITE_ONCE, valid_rows
+from dmljax._check import DescriptorError, as_python, require_same, shortened, show
+from dmljax._nonzero_forms import valid_rows
+from dmljax._nonzero_rows import Index, add_rows, read_rows, repeated, write_rows
 from dmljax._sharding import by_xla, explicit_mesh
 from dmljax._types import to_scalar, x64_enabled
 
 TAKE = "NonzeroCoordinates.take"
 PUT = "NonzeroCoordinates.put"
-Index = tuple[jax.Array, ...]  # the coordinates of rows along each dimension
+ADD = "NonzeroCoordinates.add"
 # The static data of a result: the sizes of the array that was searched, and the number
-# of its parts. A symbolic size is its text.
-Searched = tuple[tuple[int | str, ...], int | None]
+# of its parts. A symbolic size is its text. A result that can't take has a word of
+# `LOST` in place of both.
+Searched = tuple[tuple[int | str, ...], int | None] | str
+LOST = {
+    "made": (
+        "this result has lost the sizes of the array that was searched: it was made of "
+        "two arrays, by hand or by a library that takes it for a plain tuple (flax."
+        "serialization, dm-tree, optree). Write jax.tree.unflatten(jax.tree.structure("
+        "kept), result), where kept is the result before. pickle, orbax and equinox "
+        "keep the sizes."
+    ),
+    "descriptor": (
+        "this result is one of a descriptor, whose tensors have sizes of their own. "
+        "Call dmljax.nonzero_coordinates."
+    ),
+    "replaced": (
+        "the coordinates of this result were replaced, and may repeat an element, as "
+        "those of a search never do. Write x[tuple(coordinates.T)]."
+    ),
+}
 
 
 class _Outputs(NamedTuple):
@@ -57,13 +80,18 @@ class NonzeroCoordinates(_Outputs):
         not zero, in ascending row-major order.
 
     The shapes differ if `size` or `parts` is given, as ``nonzero_coordinates`` says.
-    ``take`` gathers rows of an array, and ``put`` writes them back:
+    ``take`` gathers rows of an array, ``put`` writes them back, and ``add`` adds them.
+    Each also takes a pytree of arrays. They rely on coordinates that are all different:
+    a result whose coordinates were replaced is refused.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
     >>> kept = dmljax.nonzero_coordinates(jnp.array([0, 5, 7, 0]), size=3)
-    >>> int(kept.count), bool(kept.overflow), kept.coordinates[: kept.count].tolist()
-    (2, False, [[1], [2]])
+    >>> kept
+    NonzeroCoordinates(count=2, overflow=False, coordinates=uint32[3,1], sizes=(4,), \
+parts=None)
+    >>> kept.coordinates[: kept.count].tolist()
+    [[1], [2]]
     >>> tokens = jnp.array([1.0, 2.0, 3.0, 4.0])
     >>> kept.take(tokens)
     Array([2., 3., 0.], dtype=float32)
@@ -71,12 +99,28 @@ class NonzeroCoordinates(_Outputs):
     Array([ 1., -2., -3.,  4.], dtype=float32)
     """
 
-    # None: a descriptor returned the result, or a caller made it of two arrays.
-    _searched: Searched | None = None
+    _searched: Searched = "made"
+
+    def __repr__(self) -> str:
+        """Shows a few counts, and types and sizes of all else, also while traced."""
+        count, coordinates = self
+        overflow: Any = None
+        if _is_known(count) and _is_array(coordinates):
+            overflow = self.overflow
+        elif _is_array(count):
+            overflow = jax.ShapeDtypeStruct(count.shape, bool)
+        fields = {"count": _brief(count), "overflow": _brief(overflow)}
+        fields["coordinates"] = _type_of(coordinates)
+        if isinstance(self._searched, tuple):
+            fields["sizes"], fields["parts"] = map(str, self._searched)
+        text = ", ".join(f"{name}={value}" for name, value in fields.items())
+        return f"NonzeroCoordinates({text})"
 
     def _replace(self, /, **outputs: Any) -> Self:
         replaced = super()._replace(**outputs)
         replaced._searched = self._searched
+        if "coordinates" in outputs and isinstance(self._searched, tuple):
+            replaced._searched = "replaced"
         return replaced
 
     @property
@@ -90,14 +134,49 @@ class NonzeroCoordinates(_Outputs):
         >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
         True
         """
+        return self.dropped > 0
+
+    @property
+    def dropped(self) -> jax.Array:
+        """How many elements have no row: integers of JAX's type, of the count's sizes.
+
+        The type is int32, or int64 in x64 mode. A number that int32 does not hold
+        becomes the largest that it holds.
+
+        >>> import jax.numpy as jnp
+        >>> import dmljax
+        >>> dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).dropped
+        Array(1, dtype=int32)
+        """
+        integer = jnp.result_type(int)
         if self.coordinates.ndim != self.count.ndim + 2:
             # A descriptor's output has other sizes, and a row for each element.
-            return jnp.zeros(self.count.shape, bool)
-        rows = self.coordinates.shape[-2]
-        more: jax.Array = self.count > to_scalar(rows, np.uint32)
-        return more
+            return jnp.zeros(self.count.shape, integer)
+        rows = to_scalar(self.coordinates.shape[-2], np.uint32)
+        return saturate(jnp.maximum(self.count, rows) - rows, integer)
 
-    def take(self, x: ArrayLike, /, *, fill_value: ArrayLike = 0) -> jax.Array:
+    @property
+    def valid(self) -> jax.Array:
+        """Which rows are not past the count: bools, (K,), or (P, K) with `parts`.
+
+        Raises:
+          DescriptorError: if a descriptor returned this result.
+
+        >>> import jax.numpy as jnp
+        >>> import dmljax
+        >>> kept = dmljax.nonzero_coordinates(jnp.array([0, 5, 7, 0]), size=3)
+        >>> kept.valid.tolist()
+        [True, True, False]
+        """
+        if self.coordinates.ndim != self.count.ndim + 2:
+            raise DescriptorError(f"NonzeroCoordinates.valid: {LOST['descriptor']}")
+        return valid_rows(self.count, self.coordinates.shape[-2])
+
+    @overload
+    def take(self, x: ArrayLike, /, *, fill_value: ArrayLike = 0) -> jax.Array: ...
+    @overload
+    def take(self, x: Any, /, *, fill_value: Any = 0) -> Any: ...
+    def take(self, x: Any, /, *, fill_value: Any = 0) -> Any:
         """Gathers a row of an array for each row of coordinates.
 
         Row r is ``x[tuple(coordinates[r])]`` if r is less than the count, and
@@ -106,22 +185,25 @@ class NonzeroCoordinates(_Outputs):
         token.
 
         All reads are in range, and ``checkify.index_checks`` finds no error. The call
-        can be differentiated in `x` and in `fill_value`. Its derivatives drop rows past
-        the count, and elements without a row, and these checks report that.
+        can be differentiated in `x` and in `fill_value`. The derivative for rows of 16
+        values and more drops rows past the count, and elements without a row, and these
+        checks report that.
 
         Args:
           x: sizes S and then any others, where the array that was searched has sizes S.
             If the result comes out of a ``vmap``, the dimensions of that batch come
-            first.
-          fill_value: what the rows past the count hold. A scalar of the type of `x`.
+            first. Or a pytree of such arrays.
+          fill_value: what the rows past the count hold. A scalar of the type of `x`, or
+            a pytree like `x` of scalars.
 
         Returns:
           K rows, for K coordinates: sizes K, or P and K with `parts`, and the others.
+          For a pytree, a pytree.
 
         Raises:
           DescriptorError: if `x` does not begin with the sizes S, if `columns` left out
-            a dimension, if `fill_value` is not a scalar of the type of `x`, or if a
-            descriptor returned this result.
+            a dimension, if `fill_value` is not a scalar of the type of `x`, if a
+            descriptor returned this result, or if its coordinates were replaced.
           TypeError: if `x` or `fill_value` is not an array.
 
         >>> import jax.numpy as jnp
@@ -129,12 +211,29 @@ class NonzeroCoordinates(_Outputs):
         >>> kept = dmljax.nonzero_coordinates(jnp.array([True, False, True]), size=3)
         >>> kept.take(jnp.array([[1, 2], [3, 4], [5, 6]]), fill_value=-1).tolist()
         [[1, 2], [5, 6], [-1, -1]]
+        >>> kept.take({"a": jnp.array([1, 2, 3]), "b": jnp.array([4, 5, 6])})
+        {'a': Array([1, 3, 0], dtype=int32), 'b': Array([4, 6, 0], dtype=int32)}
         """
-        array = as_array(TAKE, "x", x)
-        fill = as_scalar(TAKE, "fill_value", fill_value, array.dtype, owner="x")
-        return _take(self, array, fill)
+        names, arrays, tree = _leaves(TAKE, "x", x)
+        fill_names, fills, fill_tree = _flat("fill_value", fill_value)
+        if fill_tree != tree:
+            if fill_names != ["fill_value"]:
+                raise _other_tree(TAKE, "fill_value", fill_tree, tree)
+            fill_names = [f"fill_value (of {name})" for name in names]
+            fills *= len(names)
+        scalars = [
+            as_scalar(TAKE, fill_name, fill, array.dtype, owner=name)
+            for fill_name, fill, array, name in zip(
+                fill_names, fills, arrays, names, strict=True
+            )
+        ]
+        return tree.unflatten(_take(self, arrays, scalars, tuple(names)))
 
-    def put(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array:
+    @overload
+    def put(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array: ...
+    @overload
+    def put(self, x: Any, rows: Any, /) -> Any: ...
+    def put(self, x: Any, rows: Any, /) -> Any:
         """Writes a row for each row of coordinates, and returns the new array.
 
         It is the way back of ``take``. Rows past the count are dropped. Their index is
@@ -143,8 +242,8 @@ class NonzeroCoordinates(_Outputs):
         can be differentiated in `x` and in `rows`.
 
         Args:
-          x: an array as ``take`` gets it.
-          rows: an array as ``take`` returns it, of the type of `x`.
+          x: an array, or a pytree, as ``take`` gets it.
+          rows: an array, or a pytree, as ``take`` returns it, of the type of `x`.
 
         Returns:
           `x` with the rows at their coordinates.
@@ -152,7 +251,8 @@ class NonzeroCoordinates(_Outputs):
         Raises:
           DescriptorError: if `x` does not begin with the sizes of the array that was
             searched, if `rows` has other sizes or another type than ``take`` returns,
-            if `columns` left out a dimension, or if a descriptor returned this result.
+            if `columns` left out a dimension, if a descriptor returned this result, or
+            if its coordinates were replaced.
           TypeError: if `x` or `rows` is not an array.
 
         >>> import jax.numpy as jnp
@@ -161,149 +261,296 @@ class NonzeroCoordinates(_Outputs):
         >>> kept.put(jnp.array([1, 3, 5]), jnp.array([10, 50, 99]))
         Array([10,  3, 50], dtype=int32)
         """
-        return _put(self, as_array(PUT, "x", x), as_array(PUT, "rows", rows))
+        return _written(self, PUT, x, rows)
+
+    @overload
+    def add(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array: ...
+    @overload
+    def add(self, x: Any, rows: Any, /) -> Any: ...
+    def add(self, x: Any, rows: Any, /) -> Any:
+        """Adds a row for each row of coordinates, and returns the sum.
+
+        It is ``put`` with a sum: for example, what each of two experts computes for its
+        tokens is added to the tokens. Rows past the count are dropped, as in ``put``.
+        The call can be differentiated in `x` and in `rows`.
+
+        Args:
+          x: an array, or a pytree, as ``take`` gets it.
+          rows: an array, or a pytree, as ``take`` returns it, of the type of `x`.
+
+        Returns:
+          `x` plus the rows at their coordinates.
+
+        Raises:
+          DescriptorError: as in ``put``.
+          TypeError: if `x` or `rows` is not an array, or is one of bools.
+
+        >>> import jax.numpy as jnp
+        >>> import dmljax
+        >>> kept = dmljax.nonzero_coordinates(jnp.array([True, False, True]), size=3)
+        >>> kept.add(jnp.array([1, 3, 5]), jnp.array([10, 50, 99]))
+        Array([11,  3, 55], dtype=int32)
+        """
+        return _written(self, ADD, x, rows)
 
 
 NonzeroCoordinates.__module__ = "dmljax"
 
 
-def nonzero_result(
-    searched: Searched | None, outputs: Iterable[Any]
-) -> NonzeroCoordinates:
+def nonzero_result(searched: Searched, outputs: Iterable[Any]) -> NonzeroCoordinates:
     """Makes a result of its static data and its arrays."""
     found = NonzeroCoordinates._make(outputs)
     found._searched = searched
     return found
 
 
-# TAKE AND PUT
+def _is_known(value: Any) -> bool:
+    """Whether the elements of an array can be read here and now."""
+    if isinstance(value, jax.core.Tracer) or not isinstance(value, jax.Array):
+        return isinstance(value, (np.ndarray, np.generic))
+    return value.is_fully_addressable and not value.is_deleted()
 
 
-@compiled()
-def _take(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
-    leading = _leading_dimensions(TAKE, kept, x)
-    check_elements(TAKE, kept.coordinates.shape[:-1] + x.shape[leading:])
-
-    def gather(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
-        parts, valid, index = _in_parts(kept, x)
-        if 0 in x.shape[:leading]:
-            # Nothing is read, but the result is made of `x`: JAX ignores the device of
-            # an argument that a program does not read.
-            sizes = valid.shape + x.shape[leading:]
-            widths = [(0, math.prod(sizes), 0)]
-            rows = lax.pad(x.reshape(0), x.dtype.type(0), widths).reshape(sizes)
-        else:
-            read = read_rows
-            for _ in range(kept.count.ndim):
-                read = jax.vmap(read)
-            rows = read(parts, valid, index)
-        return jnp.where(_repeated(valid, rows), rows, fill)
-
-    # The first dimensions of the rows are those of the count.
-    axes = jax.typeof(x).sharding.spec
-    counts = jax.typeof(kept.count).sharding.spec
-    first = [own or other for own, other in zip(axes, counts, strict=False)]
-    spec = [*first, None, *axes[leading:]]
-    # A mesh axis can divide one dimension. A later one is made whole.
-    used: set[str] = set()
-    for dimension, names in enumerate(spec):
-        entry = {names} if isinstance(names, str) else set(names or ())
-        if used & entry:
-            spec[dimension] = None
-        used |= entry
-    return _over_mesh(gather, spec, kept, strong(x), fill)
+def _is_array(value: Any) -> bool:
+    """Whether a leaf of the tree is an array, or stands for one."""
+    return hasattr(value, "shape") and hasattr(value, "dtype")
 
 
-@compiled()
-def _put(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
-    leading = _leading_dimensions(PUT, kept, x)
-    given = f"take(x) for x of sizes {show(x.shape)}"
-    wanted = kept.coordinates.shape[:-1] + x.shape[leading:]
-    remedy = ""
-    if rows.ndim == 0:
-        remedy = " jnp.where(mask, rows, x) writes one value to all of them."
-    require_same(PUT, "sizes", ("rows", rows.shape), (given, wanted), remedy)
-    remedy = same_type("rows", rows.dtype, x.dtype)
-    require_same(PUT, "data types", ("rows", rows.dtype), ("x", x.dtype), remedy)
-
-    def write(kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array) -> jax.Array:
-        parts, valid, index = _in_parts(kept, x)
-        write_part = write_rows
-        for _ in range(kept.count.ndim):
-            write_part = jax.vmap(write_part)
-        return write_part(parts, rows, valid, index).reshape(x.shape)
-
-    if 0 in x.shape[:leading] + rows.shape:
-        return strong(x)
-    spec = jax.typeof(x).sharding.spec
-    return _over_mesh(write, spec, kept, strong(x), strong(rows))
+def _brief(value: Any) -> str:
+    """Shows the elements of a small array that are known."""
+    if _is_known(value) and value.size <= 8:
+        return as_python(np.asarray(value).tolist())
+    return _type_of(value)
 
 
-def _leading_dimensions(name: str, kept: NonzeroCoordinates, x: jax.Array) -> int:
+def _type_of(value: Any) -> str:
+    """Shows the type and the sizes of an array, and all else as it is."""
+    if _is_array(value):
+        return f"{value.dtype}[{','.join(map(str, value.shape))}]"
+    return as_python(value)
+
+
+# TREES OF ARRAYS
+
+
+def _flat(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
+    """Returns the leaves of a tree, each with its name, and the structure.
+
+    A name is what a caller would write: "x" for a lone array, or "x['a']".
+    """
+
+    def is_leaf(node: Any) -> bool:
+        # An object that wraps an array may be a pytree. For JAX, None has no leaf.
+        return unwrapped(node) is not node or (node is None and tree is None)
+
+    paths, structure = jax.tree.flatten_with_path(tree, is_leaf=is_leaf)
+    names = [argument + jax.tree_util.keystr(path) for path, _ in paths]
+    return names, [leaf for _, leaf in paths], structure
+
+
+def _leaves(method: str, argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
+    """Returns the leaves as `_flat` does, as arrays."""
+    names, leaves, structure = _flat(argument, tree)
+    pairs = zip(names, leaves, strict=True)
+    return names, [as_array(method, name, leaf) for name, leaf in pairs], structure
+
+
+def _other_tree(method: str, argument: str, own: Any, wanted: Any) -> DescriptorError:
+    alternative = " or be a scalar" * (argument == "fill_value")
+    return DescriptorError(
+        f"{method}: {argument} is a tree {shortened(str(own), 90)}, while x is "
+        f"{shortened(str(wanted), 90)}; it must have the same structure{alternative}."
+    )
+
+
+def _written(kept: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any:
+    """Writes the rows of a tree into the arrays of another."""
+    names, arrays, tree = _leaves(method, "x", x)
+    row_names, written, row_tree = _leaves(method, "rows", rows)
+    if row_tree != tree:
+        raise _other_tree(method, "rows", row_tree, tree)
+    named = tuple(zip(names, row_names, strict=True))
+    return tree.unflatten(_write(kept, arrays, written, method, named))
+
+
+# TAKE, PUT AND ADD
+
+READ: Callable[..., jax.Array] = read_rows
+WRITES: dict[str, Callable[..., jax.Array]] = {PUT: write_rows, ADD: add_rows}
+# What to write for a single row.
+BY_MASK = {
+    PUT: " jnp.where(mask, rows, x) writes one value to all of them.",
+    ADD: " jnp.where(mask, x + rows, x) adds one value to all of them.",
+}
+
+
+@compiled("names")
+def _take(
+    kept: NonzeroCoordinates,
+    arrays: Sequence[jax.Array],
+    fills: Sequence[jax.Array],
+    names: tuple[str, ...],
+) -> list[jax.Array]:
+    taken = []
+    for name, x, fill in zip(names, arrays, fills, strict=True):
+        leading = _leading_dimensions(TAKE, kept, name, x)
+        check_elements(TAKE, kept.coordinates.shape[:-1] + x.shape[leading:])
+        spec = _rows_spec(x, kept, leading)
+        taken.append(_over_mesh(_read_parts, spec, kept, strong(x), fill))
+    return taken
+
+
+def _read_parts(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
+    parts, valid, index = _in_parts(kept, x)
+    rows = _along_batch(READ, kept)(parts, valid, index)
+    return jnp.where(repeated(valid, rows), rows, fill)
+
+
+def _along_batch(function: Callable[..., Any], kept: Any) -> Callable[..., Any]:
+    """Maps a function of rows along the dimensions of the count."""
+    for _ in range(kept.count.ndim):
+        function = jax.vmap(function)
+    return function
+
+
+@compiled("method", "names")
+def _write(
+    kept: NonzeroCoordinates,
+    arrays: Sequence[jax.Array],
+    written: Sequence[jax.Array],
+    method: str,
+    names: tuple[tuple[str, str], ...],
+) -> list[jax.Array]:
+    results = []
+    for (name, row_name), x, rows in zip(names, arrays, written, strict=True):
+        leading = _leading_dimensions(method, kept, name, x)
+        taken = f"take({name}) for {name} of sizes {show(x.shape)}"
+        wanted = kept.coordinates.shape[:-1] + x.shape[leading:]
+        remedy = ""
+        if rows.ndim == 0:
+            remedy = BY_MASK[method]
+        sizes = (row_name, rows.shape), (taken, wanted)
+        require_same(method, "sizes", *sizes, remedy)
+        types = (row_name, rows.dtype), (name, x.dtype)
+        remedy = same_type(row_name, rows.dtype, x.dtype)
+        require_same(method, "data types", *types, remedy)
+        if method == ADD and x.dtype == np.bool_:
+            raise TypeError(
+                f"{ADD}: {name} has bools, which have no sum. Write {name}.astype(int)."
+            )
+        result = strong(x)
+        if 0 not in x.shape[:leading] + rows.shape:
+            run = functools.partial(_write_parts, method)
+            spec = jax.typeof(x).sharding.spec
+            result = _over_mesh(run, spec, kept, result, strong(rows))
+        results.append(result)
+    return results
+
+
+def _write_parts(
+    method: str, kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array
+) -> jax.Array:
+    parts, valid, index = _in_parts(kept, x)
+    write = _along_batch(WRITES[method], kept)
+    written: jax.Array = write(parts, rows, valid, index).reshape(x.shape)
+    return written
+
+
+def _leading_dimensions(
+    method: str, kept: NonzeroCoordinates, name: str, x: jax.Array
+) -> int:
     """Returns how many dimensions of `x` come before those of a row.
 
     They are those of a batch, and those of the array that was searched. The sizes of
     both must be the same.
     """
-    searched = kept._searched
-    if searched is None:
-        raise DescriptorError(
-            f"{name}: this result does not know the sizes of the array that was "
-            "searched, because it is one of a descriptor, or was made of two arrays. "
-            "Call dmljax.nonzero_coordinates."
-        )
-    sizes, parts = searched
-    columns = kept.coordinates.shape[-1]
-    if columns < len(sizes):
-        raise DescriptorError(
-            f"{name}: the coordinates have columns={columns}, while the array that was "
-            f"searched has sizes {show(sizes)}; write columns={len(sizes)}, one for "
-            "each dimension, or leave it out."
-        )
-    batch = kept.count.shape
-    if parts is not None:
-        batch = batch[:-1]
+    if isinstance(kept._searched, str):
+        raise DescriptorError(f"{method}: {LOST[kept._searched]}")
+    sizes, _ = kept._searched
+    batch = _batch_sizes(method, kept)
+    _check_columns(method, kept, sizes)
     wanted = batch + sizes
-    found = x.shape[: len(wanted)]
-    fits = len(found) == len(wanted)
-    for size, own in zip(wanted, found, strict=False):
-        # In a later program, a number may stand for a symbolic size.
-        same = size == (own if isinstance(size, int) else str(own))
-        fits = fits and (same or (isinstance(size, str) and isinstance(own, int)))
-    if not fits:
+    if x.ndim < len(wanted) or not all(map(same_size, wanted, x.shape)):
         text = (
-            f"{name}: x has sizes {show(x.shape)}; it must begin with "
+            f"{method}: {name} has sizes {show(x.shape)}; it must begin with "
             f"{show(wanted)}, the sizes of the array that was searched."
         )
         if batch:
             text += (
-                f" The first, {show(batch)}, are those of jax.vmap: broadcast x to "
-                "them, or call this method inside of the vmap."
+                f" The first, {show(batch)}, are those of jax.vmap: broadcast {name} "
+                "to them, or call this method inside of the vmap."
             )
         raise DescriptorError(text)
-    # Without x64 mode JAX indexes with int32, and would wrap a larger index in silence.
-    # The inverse index has the numbers of rows. JAX takes symbolic sizes to be below
-    # 2^31.
-    rows = kept.coordinates.shape[-2]
-    largest = max((n for n in (*found, rows) if isinstance(n, int)), default=0)
-    if largest >= 2**31 and not x64_enabled():
+    _check_index_mode(method, kept, name, x, len(wanted))
+    return len(wanted)
+
+
+def same_size(wanted: Any, own: Any) -> bool:
+    """Whether a size is the one that was searched, where a symbolic size is its text.
+
+    In a later program, a number may stand for a symbolic size.
+
+    >>> same_size(4, 4), same_size("n", 4), same_size(4, 5)
+    (True, True, False)
+    """
+    return str(wanted) == str(own) or (isinstance(wanted, str) and isinstance(own, int))
+
+
+def _batch_sizes(method: str, kept: NonzeroCoordinates) -> tuple[Any, ...]:
+    """Returns the sizes of the batch that a vmap put before the result."""
+    count, coordinates = kept
+    assert isinstance(kept._searched, tuple)
+    _, parts = kept._searched
+    has_all_parts = parts is None or count.shape[-1:] == (parts,)
+    if not has_all_parts or coordinates.shape[:-2] != count.shape:
+        text = "" if parts is None else f" of parts={parts}"
         raise DescriptorError(
-            f"{name}: x has sizes {show(x.shape)}, and there are {rows} rows; "
+            f"{method}: the count has sizes {show(count.shape)}, and the coordinates "
+            f"have {show(coordinates.shape)}; they are no whole result{text}. Take "
+            "rows first, and then slice them."
+        )
+    return count.shape if parts is None else count.shape[:-1]
+
+
+def _check_columns(
+    method: str, kept: NonzeroCoordinates, sizes: tuple[Any, ...]
+) -> None:
+    columns = kept.coordinates.shape[-1]
+    if columns < len(sizes):
+        raise DescriptorError(
+            f"{method}: the coordinates have columns={columns}, while the array that "
+            f"was searched has sizes {show(sizes)}; write columns={len(sizes)}, one "
+            "for each dimension, or leave it out."
+        )
+
+
+def _check_index_mode(
+    method: str, kept: NonzeroCoordinates, name: str, x: jax.Array, leading: int
+) -> None:
+    """Requires x64 mode for large indices: without it, JAX indexes with int32.
+
+    It would wrap a larger index in silence. The inverse index has the numbers of rows.
+    JAX takes symbolic sizes to be below 2^31.
+    """
+    rows = kept.coordinates.shape[-2]
+    sizes = [n for n in (*x.shape[:leading], rows) if isinstance(n, int)]
+    if max(sizes, default=0) >= 2**31 and not x64_enabled():
+        raise DescriptorError(
+            f"{method}: {name} has sizes {show(x.shape)}, and there are {rows} rows; "
             "indices of 2^31 and more need JAX's x64 mode. Turn it on by "
             "jax.config.update('jax_enable_x64', True)."
         )
-    return len(wanted)
 
 
 def _in_parts(
     kept: NonzeroCoordinates, x: jax.Array
 ) -> tuple[jax.Array, jax.Array, Index]:
-    """Returns `x` in parts, which rows of each are valid, and where they lie in it.
+    """Returns (x split into parts, a mask of valid rows, an index into each part).
 
     For example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4
     is row 1 of the second part.
     """
-    assert kept._searched is not None
+    assert isinstance(kept._searched, tuple)
     sizes, parts = kept._searched
     *batch, rows, columns = kept.coordinates.shape
     integer = np.int64 if x64_enabled() else np.int32
@@ -320,6 +567,33 @@ def _in_parts(
     return x, valid_rows(kept.count, rows), tuple(index)
 
 
+# SEVERAL DEVICES
+
+
+def _rows_spec(x: jax.Array, kept: NonzeroCoordinates, leading: int) -> list[Any]:
+    """Returns the mesh axes of the rows of `x`, for a result over explicit axes.
+
+    The first dimensions of the rows are those of the count, and the last are those of
+    `x`.
+    """
+    axes = jax.typeof(x).sharding.spec
+    counts = jax.typeof(kept.count).sharding.spec
+    first = [own or other for own, other in zip(axes, counts, strict=False)]
+    spec = [*first, None, *axes[leading:]]
+    sizes = kept.coordinates.shape[:-1] + x.shape[leading:]
+    mesh = explicit_mesh(x, kept.count)
+    # A mesh axis can divide one dimension, and into equal parts. Others are whole.
+    used: set[str] = set()
+    for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
+        entry = {names} if isinstance(names, str) else set(names or ())
+        devices = math.prod(mesh.shape[name] for name in entry) if mesh else 1
+        if used & entry or size % devices != 0:
+            spec[dimension] = None
+        else:
+            used |= entry
+    return spec
+
+
 def _over_mesh(
     function: Callable[..., jax.Array], spec: Sequence[Any], *operands: Any
 ) -> jax.Array:
@@ -331,125 +605,17 @@ def _over_mesh(
     if mesh is None:
         return function(*operands)
     sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    result: jax.Array = by_xla(function, mesh, sharding)(*operands)
+    # Inside of the caller's own shard_map, JAX has no sharding for a residual of a
+    # gradient. With jax.checkpoint there is none.
+    divided = jax.checkpoint(by_xla(function, mesh, sharding))
+    result: jax.Array = divided(*operands)
     return result
-
-
-# ROWS AND THEIR DERIVATIVES. The *inverse index* has the row of each element. The
-# derivative of `take` is a scatter by the inverse index, because its transpose is then
-# a gather. JAX would transpose a gather into a scatter that adds up, and "rows of a
-# mask and back" with its gradient takes three times as long on a CPU
-# (benchmarks/results/x86_64-cpu.csv). The derivative of `put` is a scatter by the
-# index, whose transpose is a gather as well. It needs the inverse index only to know
-# which elements were overwritten: the transpose of `scatter_rows` would write zeros to
-# them, which takes longer on a CPU. `select_rows` reads by the inverse index, too. All
-# of this is custom_jvp and no primitive: JAX transposes each derivative by itself.
-
-
-@jax.custom_jvp
-def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Reads the valid rows, and element 0 for the others: all are in range."""
-    inside = tuple(jnp.where(valid, column, 0) for column in index)
-    # Over explicit mesh axes, JAX asks how the rows are divided: a row as `x` is.
-    kinds = get_abstract_mesh().axis_types
-    spec = None
-    if AxisType.Explicit in kinds:
-        spec = PartitionSpec(None, *jax.typeof(x).sharding.spec[len(index) :])
-    return x.at[inside].get(mode="promise_in_bounds", out_sharding=spec)
-
-
-@read_rows.defjvp
-def _read_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-    rows = read_rows(*primals)
-    zeros = jnp.zeros_like(rows)
-    if rows.shape[0] == 0:  # JAX can't transpose a scatter into an empty array
-        return rows, zeros
-    tangent = zeros.at[_inverse(*primals)].add(tangents[0], **WRITE_ONCE)
-    return rows, tangent
-
-
-@jax.custom_jvp
-def write_rows(
-    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
-) -> jax.Array:
-    """Writes the valid rows into x."""
-    elements = math.prod(x.shape[: len(index)])
-    values = math.prod(x.shape[len(index) :])  # of a row
-    # A scatter moves the rows alone, but it writes into the array. XLA copies the array
-    # first if the program was called with it, or needs it later. On an H100, a select
-    # takes 0.56 to 0.64 of the time for 2^20 elements, and 0.88 to 0.93 for 2^12
-    # (benchmarks/results/nvidia-h100-80gb-hbm3.csv, "rows of a mask and back"; "[rows
-    # scattered]" is the scatter). The select lost for rows of one value. In a loop that
-    # overwrites its array, a scatter copies nothing, and a select takes 1.1 times as
-    # long with a row for each element, and twice as long with half as many rows
-    # (docs/development/lab_notes.md). So we chose the select for rows of 16 values and
-    # more, if there are rows for at least half of the elements.
-    if not (at_most(elements, 2 * rows.shape[0]) and at_most(16, values)):
-        return scatter_rows(x, rows, valid, index)
-    written: jax.Array = lax.platform_dependent(
-        x, rows, valid, index, **WRITE_ON_PLATFORM, default=scatter_rows
-    )
-    return written
-
-
-def scatter_rows(
-    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
-) -> jax.Array:
-    """Writes each valid row to its place. A scatter drops places past the end."""
-    places = _past_the_end(x, valid, index)
-    return x.at[places].set(rows, **WRITE_ONCE)
-
-
-def select_rows(
-    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
-) -> jax.Array:
-    """Reads the row of each element, and keeps the element if it has none."""
-    inverse = _inverse(x, valid, index)
-    has_row = inverse < to_scalar(rows.shape[0], np.uint32)
-    own = read_rows(rows, has_row, (inverse,))
-    return jnp.where(_repeated(has_row, x), own, x)
-
-
-# The forms that are faster on a platform than a scatter. On a CPU the select took eight
-# times as long (docs/development/lab_notes.md). We timed no TPU and no other GPU. XLA
-# may divide these forms: on two H100s the select took no longer.
-WRITE_ON_PLATFORM = {"cuda": select_rows}
-
-
-@write_rows.defjvp
-def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-    x, rows, valid, index = primals
-    x_tangent, rows_tangent, *_ = tangents
-    has_row = _inverse(x, valid, index) < to_scalar(rows.shape[0], np.uint32)
-    others = jnp.where(_repeated(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
-    places = _past_the_end(x, valid, index)
-    tangent = others.at[places].add(rows_tangent, **WRITE_ONCE)
-    return write_rows(*primals), tangent
-
-
-def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Returns the row of each element, and the number of rows if it has none."""
-    sizes = x.shape[: len(index)]
-    rows = valid.shape[0]
-    none = jnp.full(sizes, to_scalar(rows, np.uint32))
-    return scatter_rows(none, lax.iota(np.uint32, rows), valid, index)
-
-
-def _repeated(first: jax.Array, x: jax.Array) -> jax.Array:
-    """Returns an array of the sizes of `x`: a value of `first` for a whole row."""
-    return lax.broadcast_in_dim(first, x.shape, range(first.ndim))
-
-
-def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
-    """Returns the index, where rows past the count have a place past the end of x."""
-    first, *others = index
-    return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others
 
 
 # A PYTREE
 
 
-def _flatten(found: NonzeroCoordinates) -> tuple[Any, Searched | None]:
+def _flatten(found: NonzeroCoordinates) -> tuple[Any, Searched]:
     keys = map(jax.tree_util.GetAttrKey, found._fields)
     return tuple(zip(keys, found, strict=True)), found._searched
 

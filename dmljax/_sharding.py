@@ -88,14 +88,17 @@ def over_explicit_mesh(
         shardings = tuple(NamedSharding(mesh, spec) for spec in out_specs)
         results: Outputs = by_xla(run, mesh, shardings)(*placed)
         return results
+    names = {name for each in input_axes.values() for name in each}
+    are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
     mapped: Form = jax.shard_map(
         run,
         mesh=mesh,
         in_specs=in_specs,
         out_specs=out_specs,
-        # Only these axes become manual, and the caller's other axes stay as they are.
-        # If there are none, all become manual, and every device computes the whole.
-        axis_names={name for names in input_axes.values() for name in names},
+        # No names stand for all axes. With some of them, JAX 0.12 ends the process for
+        # a vmap over another axis (docs/development/lab_notes.md, "Manual axes must be
+        # sorted"). The other kinds of axes of a caller's mesh stay as they are.
+        axis_names=set() if are_explicit else names,
         # The check compares on which devices values vary. If JAX does not say it, the
         # operands can't be made to vary alike.
         check_vma=bool(manual_axes(operands[0])),
@@ -124,7 +127,13 @@ def _divided(x: jax.Array) -> dict[int, tuple[str, ...]]:
     automatic axes, and a part inside a shard_map, have None for each dimension.
     """
     divided = {}
-    for dimension, entry in enumerate(jax.typeof(x).sharding.spec):
+    spec = jax.typeof(x).sharding.spec
+    if spec.unreduced:
+        raise NotImplementedError(
+            f"dmljax: an array of sizes {show(x.shape)} is unreduced over the mesh "
+            f"axes {sorted(spec.unreduced)}; jax.reshard to another sharding sums it."
+        )
+    for dimension, entry in enumerate(spec):
         if entry:
             divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
     return divided

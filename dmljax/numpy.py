@@ -47,7 +47,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
-    KEPT,
     WIDE,
     as_array,
     as_dtype,
@@ -58,6 +57,7 @@ from dmljax._arguments import (
     cast_array,
     check_static,
     is_integer,
+    is_kept,
     saturate,
     unwrapped,
 )
@@ -72,7 +72,7 @@ from dmljax._check import (
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
-from dmljax._nonzero_coordinates_result import read_rows
+from dmljax._nonzero_rows import read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import (
@@ -825,8 +825,8 @@ def _as_searched(name: str, argument: str, value: ArrayLike) -> Searched:
 
 def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:
     """Returns an argument as an array, and refuses a list, as jax.numpy does."""
-    if isinstance(value, jax.Array) and value.dtype in KEPT:
-        return value
+    if is_kept(value):
+        return typing.cast("jax.Array", value)
     given = unwrapped(value)
     arrays = (jax.Array, np.ndarray, np.generic)
     if not isinstance(given, (*arrays, int, float, complex)):

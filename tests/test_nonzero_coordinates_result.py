@@ -2,6 +2,8 @@
 
 import copy
 import functools
+import itertools
+import operator
 import pickle
 
 import jax
@@ -15,13 +17,13 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from benchmarks.collectives import collectives
-from dmljax import _nonzero_coordinates_result
+from dmljax import _nonzero_rows
 from tests.checks import assert_refused, assert_same, needs_devices, struct
 from tests.meshes import sharding_of
 from tests.samples import tensor
 from tests.subjects.nonzero_coordinates import DESC
 
-TAKE, PUT = "NonzeroCoordinates.take", "NonzeroCoordinates.put"
+TAKE, PUT, ADD = (f"NonzeroCoordinates.{name}" for name in ("take", "put", "add"))
 MASK = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.int8)  # with 4 ones
 FIVE = np.array([1, 1, 0, 1, 1, 0, 0, 1], np.int8)  # of 8: 4 rows are too few
 BATCH = np.stack([MASK, MASK[::-1], 0 * MASK, 0 * MASK + 1])
@@ -40,19 +42,23 @@ def taken(mask, x, size, value=0):
     return np.concatenate([found, rest])
 
 
-def put(mask, x, rows):
-    """The rows written into x in NumPy."""
+def put(mask, x, rows, share=0):
+    """The rows written into x in NumPy, with a share of what they replace."""
     flat = x.reshape(mask.size, *x.shape[mask.ndim :]).copy()
     at = np.flatnonzero(mask)[: len(rows)]
-    flat[at] = rows[: len(at)]
+    flat[at] = rows[: len(at)] + share * flat[at]
     return flat.reshape(x.shape)
 
 
+def moved(mask, x, rows, value=-1):
+    """The rows of x, x with other rows, and x plus these."""
+    written, added = (put(mask, x, rows, share) for share in (0, 1))
+    return taken(mask, x, len(rows), value), written, added
+
+
 def of_lines(masks, x, rows):
-    """The rows of each line, -1 past the count, and the line with other rows."""
-    found = []
-    for mask, line, given in zip(masks, x, rows, strict=True):
-        found.append((taken(mask, line, len(given), -1), put(mask, line, given)))
+    """What `moved` returns for each line."""
+    found = itertools.starmap(moved, zip(masks, x, rows, strict=True))
     return tuple(map(np.stack, zip(*found, strict=True)))
 
 
@@ -62,17 +68,17 @@ def form(request, monkeypatch):
     if request.param == "default":
         yield
         return
-    table = _nonzero_coordinates_result.WRITE_ON_PLATFORM
-    monkeypatch.setitem(table, "cpu", _nonzero_coordinates_result.select_rows)
+    table = _nonzero_rows.WRITE_ON_PLATFORM
+    monkeypatch.setitem(table, "cpu", _nonzero_rows.select_rows)
     jax.clear_caches()
     yield
     jax.clear_caches()
 
 
 def there_and_back(mask, x, rows, value=-1, **options):
-    """The rows of x, and x with other rows."""
+    """What `moved` returns."""
     kept = find(mask, **options)
-    return kept.take(x, fill_value=value), kept.put(x, rows)
+    return kept.take(x, fill_value=value), kept.put(x, rows), kept.add(x, rows)
 
 
 # A TUPLE AND A PYTREE
@@ -85,9 +91,22 @@ def test_a_tuple_of_two():
     assert coordinates is found[-1] is found.coordinates
     assert found._fields == ("count", "coordinates")
     assert isinstance(found, tuple)
-    assert repr(found).startswith("NonzeroCoordinates(count=Array(4,")
     paths = [jax.tree_util.keystr(p) for p, _ in jax.tree.leaves_with_path(found)]
     assert paths == [".count", ".coordinates"]
+
+
+def test_repr_is_short():
+    """Of numbers, of a program, and of other leaves than arrays."""
+    shown = []
+    jax.jit(lambda mask: shown.append(repr(find(mask, parts=2, size=1))))(MASK)
+    known = find(MASK, parts=2, size=1)
+    shown += map(repr, (known, jax.tree.map(lambda _: None, known)))
+    fields = (
+        "count=uint32[2], overflow=bool[2], coordinates=uint32[2,1,1]",
+        "count=[2, 2], overflow=[True, True], coordinates=uint32[2,1,1]",
+        "count=None, overflow=None, coordinates=None",
+    )
+    assert shown == [f"NonzeroCoordinates({n}, sizes=(8,), parts=2)" for n in fields]
 
 
 @pytest.mark.parametrize(
@@ -160,8 +179,7 @@ def test_rows_of_a_mask_and_back(sizes, rest, size, fill):
     mask = np.resize(MASK[1:], sizes)
     x, rows = numbers(*sizes, *rest), -numbers(size, *rest)
     run = jax.jit(functools.partial(there_and_back, size=size, fill=fill))
-    wanted = taken(mask, x, size, -1), put(mask, x, rows)
-    assert_same(run(mask, x, rows), wanted)
+    assert_same(run(mask, x, rows), moved(mask, x, rows))
 
 
 @pytest.mark.parametrize(
@@ -177,14 +195,42 @@ def test_gpus_select_wide_rows_for_half_of_the_elements(platform, row, size, gat
     assert text.count('"stablehlo.gather"') == gathers
 
 
-@pytest.mark.parametrize("dtype", ["bool", "int8", "uint32", "bfloat16", "complex64"])
-def test_types(dtype):
-    x = numbers(8, 2).astype(dtype)
-    rows = np.zeros((5, 2), dtype)
-    value = dtype == "bool"
-    kept = find(MASK, size=5, fill=None)
-    assert_same(kept.take(x, fill_value=value), taken(MASK, x, 5, value))
-    assert_same(kept.put(x, jax.device_put(rows)), put(MASK, x, rows))
+EXTREMES = {"bool": True, "int8": -128, "uint8": 255, "uint32": 2**32 - 1}
+EXTREMES |= {"int32": 2**24 + 1, "bfloat16": 3, "float64": 1 / 3, "complex64": 1 + 2j}
+
+
+def test_every_bit_of_narrow_and_wide_rows(form):
+    with jax.enable_x64(True):
+        x = [np.full((8, n), v, t) for t, v in EXTREMES.items() for n in (2, 16)]
+        rows = [a[:5] * np.array(0, a.dtype) for a in x]
+        kept = find(MASK, size=5, fill=None)
+        found = jax.jit(lambda x, rows: (kept.take(x), kept.put(x, rows)))(x, rows)
+        pairs = zip(x, rows, strict=True)
+        wanted = [[taken(MASK, a, 5), put(MASK, a, b)] for a, b in pairs]
+        assert_same(found, [*zip(*wanted, strict=True)])
+
+
+@pytest.mark.parametrize("size", [0, 5])
+def test_results_are_not_weak(size):
+    given = weak, _ = jnp.full((8, 16), 2.0), jnp.full((size, 16), 3.0)
+    assert jax.typeof(weak).weak_type
+    wanted = moved(MASK, *map(np.asarray, given))
+    assert_same(there_and_back(MASK, *given, size=size), wanted)
+
+
+def test_trees_of_arrays():
+    """With one fill value, and a tree of them."""
+    x = {"a": numbers(8, 2), "b": (MASK, None)}
+    rows = jax.tree.map(lambda a: -a[:5], x)
+    found = jax.jit(functools.partial(there_and_back, size=5))(MASK, x, rows)
+    leaves = zip(jax.tree.leaves(x), jax.tree.leaves(rows), strict=True)
+    wanted = zip(*(moved(MASK, *pair) for pair in leaves), strict=True)
+    assert_same(found, list(wanted))
+    assert jax.tree.structure(found[1]) == jax.tree.structure(x)
+    fills = {"a": np.float32(0.5), "b": (7, None)}
+    filled = find(MASK, size=5).take(x, fill_value=fills)
+    assert (filled["a"][4, 0], filled["b"][0][4]) == (0.5, 7)
+    assert find(MASK).take([]) == []
 
 
 @pytest.mark.parametrize("size", [2, 4, 6])
@@ -195,8 +241,12 @@ def test_a_batch_with_and_without_vmap(size, form):
     wanted = of_lines(BATCH, x, rows)
     assert_same(jax.vmap(run)(BATCH, x, rows), wanted)
     kept = jax.vmap(functools.partial(find, size=size))(BATCH)
-    assert_same((kept.take(x, fill_value=-1), kept.put(x, rows)), wanted)
-    assert_same(kept.overflow, (BATCH != 0).sum(1) > size)
+    found = kept.take(x, fill_value=-1), kept.put(x, rows), kept.add(x, rows)
+    assert_same(found, wanted)
+    counts = (BATCH != 0).sum(1, dtype=np.int32)
+    assert_same(kept.overflow, counts > size)
+    assert_same(kept.dropped, np.maximum(counts - size, 0))
+    assert_same(kept.valid, np.arange(size) < counts[:, None])
 
 
 def test_one_mask_for_a_batch_of_arrays():
@@ -212,9 +262,10 @@ def test_parts(form):
     for mask, kept in (MASK, search(MASK)), (batch, jax.vmap(search)(batch)):
         x, rows = numbers(*mask.shape, 16), -numbers(*kept.count.shape, 3, 16)
         lines = mask.reshape(-1, 4), x.reshape(-1, 4, 16), rows.reshape(-1, 3, 16)
-        took, written = of_lines(*lines)
+        took, written, added = of_lines(*lines)
         assert_same(kept.take(x, fill_value=-1), took.reshape(rows.shape))
         assert_same(kept.put(x, rows), written.reshape(x.shape))
+        assert_same(kept.add(x, rows), added.reshape(x.shape))
 
 
 @pytest.mark.parametrize("strides", [None, (9, 2)])
@@ -224,13 +275,19 @@ def test_overflow_of_a_descriptor(strides):
     desc = dmljax.NonzeroCoordinatesDesc(tensor("INT32", 6), tensor("UINT32", 1), rows)
     run = dmljax.create_operator(desc)
     for find in (run, jax.jit(run)):
-        assert find(np.arange(6, dtype=np.int32)).overflow.tolist() == [False]
+        found = find(np.arange(6, dtype=np.int32))
+        assert (found.overflow.tolist(), found.dropped.tolist()) == ([False], [0])
 
 
 def test_overflow_without_a_size_and_of_parts():
     assert not find(MASK).overflow
     assert find(MASK, parts=2, size=2).overflow.tolist() == [False, False]
-    assert find(0 * MASK + 1, parts=2, size=3).overflow.tolist() == [True, True]
+    many = find(0 * MASK + 1, parts=2, size=3)
+    assert (many.overflow.tolist(), many.dropped.tolist()) == ([True, True], [1, 1])
+    most = find(MASK, size=5)._replace(count=np.uint32(2**32 - 1))
+    assert_same(most.dropped, np.int32(2**31 - 1))
+    with jax.enable_x64(True):
+        assert_same(most.dropped, np.int64(2**32 - 6))
 
 
 # TRANSFORMATIONS
@@ -238,40 +295,48 @@ def test_overflow_without_a_size_and_of_parts():
 
 @pytest.mark.parametrize("size", [0, 4, 6])
 def test_derivatives(size, form):
-    """Both functions are linear: each is its own derivative, and they are adjoint."""
+    """All are linear: each is its own derivative. `take` and `put` are adjoint."""
     x, rows = numbers(8, 16), numbers(size, 16)
     one = np.float32(1)
     kept = find(FIVE, size=size, fill=None)
     within = np.arange(size)[:, None] < min(size, 5)
 
+    def both(array):  # wide rows, and narrow ones
+        return [array, array[:, :2]]
+
     @jax.jit
     def run(x, rows):
         forward = [
-            jax.jvp(kept.take, [x], [-x])[1],
-            jax.jvp(kept.put, [x, rows], [-x, 2 * rows])[1],
+            jax.jvp(kept.take, [both(x)], [both(-x)])[1],
+            jax.jvp(kept.put, [both(x), both(rows)], [both(-x), both(2 * rows)])[1],
+            jax.jvp(kept.add, [both(x), both(rows)], [both(-x), both(2 * rows)])[1],
         ]
-        _, pull_take = jax.vjp(lambda x, v: kept.take(x, fill_value=v), x, one)
-        _, pull_put = jax.vjp(kept.put, x, rows)
-        return forward, pull_take(rows), pull_put(x)
+        filled = jax.vjp(lambda x, v: kept.take(x, fill_value=v), both(x), [one, one])
+        pulls = [jax.vjp(f, both(x), both(rows))[1] for f in (kept.put, kept.add)]
+        return forward, filled[1](both(rows)), [pull(both(x)) for pull in pulls]
 
-    forward, of_take, of_put = run(x, rows)
-    assert_same(forward, [taken(FIVE, -x, size), put(FIVE, -x, 2 * rows)])
-    past = np.where(within, 0, rows).sum(dtype=np.float32)
-    assert_same(of_take, (put(FIVE, 0 * x, rows), past))
-    assert_same(of_put, (put(FIVE, x, 0 * rows), taken(FIVE, x, size)))
+    forward, of_take, of_put_and_add = run(x, rows)
+    took, written, added = moved(FIVE, -x, 2 * rows, 0)
+    assert_same(forward, [*map(both, (took, written, added))])
+    past = [part.sum(dtype=np.float32) for part in both(np.where(within, 0, rows))]
+    assert_same(of_take, (both(put(FIVE, 0 * x, rows)), past))
+    others = both(put(FIVE, x, 0 * rows)), both(taken(FIVE, x, size))
+    assert_same(of_put_and_add, [others, (both(x), others[1])])
 
 
-def test_derivatives_of_second_order(form):
+@pytest.mark.parametrize("width", [2, 16])
+def test_derivatives_of_second_order(width, form):
     """With too few rows: the last one is missing."""
-    x, tangent = numbers(8, 16) / 64, numbers(8, 16)
+    x, tangent = numbers(8, width) / 64, numbers(8, width)
 
     def energy(x):
         kept = find(FIVE, size=4)
-        return (kept.put(x, kept.take(x) ** 2) ** 2).sum()
+        squares = kept.put(x, kept.take(x) ** 2)
+        return (kept.add(squares, kept.take(x) ** 3) ** 2).sum()
 
     def dense(x):
         first = np.array([1, 1, 0, 1, 1, 0, 0, 0], bool)[:, None]
-        return (jnp.where(first, x**2, x) ** 2).sum()
+        return (jnp.where(first, x**2 + x**3, x) ** 2).sum()
 
     def products(function, x, v):
         over = jax.jvp(jax.grad(function), [x], [v])[1]
@@ -280,7 +345,8 @@ def test_derivatives_of_second_order(form):
     found, wanted = (
         jax.jit(functools.partial(products, f))(x, tangent) for f in (energy, dense)
     )
-    jax.tree.map(np.testing.assert_allclose, found, wanted)
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-6)
+    jax.tree.map(close, found, wanted)
 
 
 def test_vmap_of_a_gradient_and_grad_in_a_scan():
@@ -301,22 +367,27 @@ def test_vmap_of_a_gradient_and_grad_in_a_scan():
 
 
 def test_index_checks_find_nothing_in_take():
-    def run(x):
-        return find(MASK, size=6, fill=99).take(x)
+    """Nor in its derivative for narrow rows."""
 
-    checked = checkify.checkify(run, errors=checkify.index_checks)
-    error, rows = jax.jit(checked)(numbers(8))
+    def run(x):
+        return (find(MASK.reshape(2, 4), size=6, fill=99).take(x) ** 2).sum() / 2
+
+    x = numbers(2, 4)
+    checked = checkify.checkify(jax.value_and_grad(run), errors=checkify.index_checks)
+    error, (value, gradient) = jax.jit(checked)(x)
     error.throw()
-    assert_same(rows, taken(MASK, numbers(8), 6))
+    assert value == run(x)
+    assert_same(gradient, x * MASK.reshape(2, 4))
 
 
 # SEVERAL DEVICES
 
 
 def doubled(search, mask, x):
-    """The array with doubled rows."""
+    """The array with doubled rows, and these added."""
     kept = search(mask)
-    return kept.put(x, 2 * kept.take(x))
+    rows = jax.tree.map(lambda a: 2 * a, kept.take(x))
+    return kept.add(kept.put(x, rows), rows)
 
 
 few = functools.partial(find, size=4)
@@ -332,7 +403,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_devices_send_nothing_where_the_parts_lie(way, form):
     mask = np.random.default_rng(0).integers(2, size=(16, 8), dtype=np.int8)
-    x = numbers(16, 8, 16)
+    x = [numbers(16, 8, 16), numbers(16, 8, 2)]
 
     @jax.jit
     def both(mask, x):
@@ -346,7 +417,7 @@ def test_devices_send_nothing_where_the_parts_lie(way, form):
         compiled = both.lower(*placed).compile()
         found = compiled(*placed)
         assert_same(found, alone)
-        for array in found:
+        for array in jax.tree.leaves(found):
             assert array.sharding.is_equivalent_to(sharding, 3)
         if way != "whole":
             assert collectives(compiled.as_text()) == []
@@ -375,14 +446,63 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
 
 
 @needs_devices
-def test_an_array_whose_rows_are_divided_over_the_axis_of_the_parts():
-    """The rows are divided by part. A mesh axis divides no second dimension."""
+@pytest.mark.parametrize(
+    ("parts", "of_mask", "of_x", "wanted"),
+    [
+        # The rows are divided by part. A mesh axis divides no second dimension.
+        (4, P("a"), P(None, "a"), P("a", None, None)),
+        (4, P("a"), P(None, "b"), P("a", None, "b")),
+        (4, P("a"), P(), P("a", None, None)),
+        (4, P(("a", "b")), P(), P(("a", "b"), None, None)),
+        (4, P(), P("a", "b"), P("a", None, "b")),
+        # The devices can't share the parts, which are whole.
+        (1, P(), P("a", "b"), P(None, None, "b")),
+        (2, P(), P(("a", "b")), P(None, None, None)),
+        (None, P("a"), P("a", "b"), P(None, "b")),
+    ],
+)
+def test_rows_are_divided_by_part_and_as_the_array(parts, of_mask, of_x, wanted):
     x = numbers(16, 16)
-    kept, placed = (
-        jax.device_put(a, sharding_of("8", spec, AxisType.Explicit))
-        for a, spec in ((find(FIVE.repeat(2), parts=8), P("a")), (x, P(None, "a")))
+    mask, placed = (
+        jax.device_put(a, sharding_of("2x2", spec, AxisType.Explicit))
+        for a, spec in ((FIVE.repeat(2), of_mask), (x, of_x))
     )
-    assert_same(kept.take(placed), kept.take(x))
+    kept = find(FIVE.repeat(2), parts=parts, size=3)
+    divided = jax.jit(lambda mask: find(mask, parts=parts, size=3))(mask)
+    rows = jax.jit(lambda kept, x: kept.take(x))(divided, placed)
+    assert_same(rows, kept.take(x))
+    assert jax.typeof(rows).sharding.spec == wanted
+    ours = divided.valid, divided.dropped, divided.put(placed, rows)
+    assert_same(ours, (kept.valid, kept.dropped, kept.put(x, kept.take(x))))
+
+
+@needs_devices
+def test_parts_over_two_mesh_axes():
+    mask = jax.device_put(MASK, sharding_of("2x2", P(("a", "b")), AxisType.Explicit))
+    text = "parts is 2; it must be a multiple of 4, the number of devices"
+    assert_refused("NONZERO_COORDINATES", text, find, mask, parts=2)
+
+
+@needs_devices
+@pytest.mark.parametrize("width", [2, 16])
+def test_gradients_inside_of_a_shard_map_over_another_axis(width):
+    x = numbers(2, 8, width)
+    sharding = sharding_of("2x2", P("b", "a"), AxisType.Explicit)
+
+    def loss(x):
+        kept = find(MASK, size=5)
+        return (kept.add(kept.put(x, 2 * kept.take(x)), kept.take(x)) ** 2).sum() / 2
+
+    def gradients(x):
+        return jax.grad(lambda x: loss(x[0]))(x)
+
+    with jax.set_mesh(sharding.mesh):
+        placed = jax.device_put(x, sharding)
+        mapped = jax.shard_map(
+            gradients, in_specs=P("b"), out_specs=P("b"), axis_names={"b"}
+        )
+        found = jax.jit(mapped)(placed)
+    assert_same(found, np.where(MASK[:, None], 9 * x, x))
 
 
 @needs_devices
@@ -413,11 +533,35 @@ def test_wrong_arrays():
     fill = "fill_value has sizes {1}; it must be a scalar. jax.vmap gives each"
     assert_refused(TAKE, fill, kept.take, x, fill_value=x[0, :1])
     assert_refused(TAKE, "fill_value is 0.5; INT8", kept.take, MASK, fill_value=0.5)
-    text = "x must be an array, not list"
-    assert_refused(TAKE, text, kept.take, [1], error=TypeError)
-    assert_refused(PUT, "rows must be", kept.put, x, [1], error=TypeError)
+    text = "x must be a number or an array, not NoneType"
+    assert_refused(TAKE, text, kept.take, None, error=TypeError)
+    text = "rows['a'] must be a number or an array, not str"
+    assert_refused(PUT, text, kept.put, {"a": x}, {"a": "a"}, error=TypeError)
+    text = "x has bools, which have no sum"
+    assert_refused(ADD, text, kept.add, MASK > 0, MASK[:5] > 0, error=TypeError)
+    text = "jnp.where(mask, x + rows, x) adds one value"
+    assert_refused(ADD, text, kept.add, x, x[0, 0])
     batch = jax.vmap(functools.partial(find, size=2))(BATCH)
     assert_refused(TAKE, "x has sizes {8}; it must begin with {4,8}", batch.take, MASK)
+
+
+def test_wrong_leaves():
+    """An error names the leaf."""
+    kept = find(MASK, size=5)
+    x = {"a": numbers(8), "b": MASK}
+    short = {"a": numbers(5), "b": MASK[:4]}
+    text = "x['b'] has sizes {4}; it must begin with {8}"
+    assert_refused(TAKE, text, kept.take, x | {"b": MASK[:4]})
+    for put, name in (kept.put, PUT), (kept.add, ADD):
+        assert_refused(name, "rows['b'] has {4}, while take(x['b'])", put, x, short)
+        text = "rows is a tree PyTreeDef(*), while x is PyTreeDef({'a': *, 'b': *})"
+        assert_refused(name, text, put, x, MASK)
+    text = "fill_value (of x['b']) is 0.5; INT8"
+    assert_refused(TAKE, text, kept.take, x, fill_value=0.5)
+    text = "fill_value['b'] is 0.5; INT8"
+    assert_refused(TAKE, text, kept.take, x, fill_value={"a": 0, "b": 0.5})
+    text = "it must have the same structure or be a scalar"
+    assert_refused(TAKE, text, kept.take, x, fill_value=[0])
 
 
 def test_results_that_do_not_fit():
@@ -428,10 +572,30 @@ def test_results_that_do_not_fit():
     )
     assert_refused(TAKE, text, few.take, x)
     described = dmljax.create_operator(DESC)(numbers(1, 2, 3))
-    for found in (described, dmljax.NonzeroCoordinates(*find(MASK))):
-        text = "this result does not know the sizes...Call dmljax.nonzero_coordinates"
-        assert_refused(TAKE, text, found.take, x)
-        assert_refused(PUT, text, found.put, x, x)
+    whole = find(MASK)
+    part = jax.tree.map(lambda a: a[:1], find(MASK, parts=2))
+    texts = {
+        "it was made of two arrays, by hand or by a library": [
+            type(whole)(*whole),
+            whole._make(whole),
+            jax.jit(lambda found: found)(type(whole)(*whole)),
+        ],
+        "one of a descriptor...Call dmljax.nonzero_coordinates": [described],
+        "were replaced...Write x[tuple(coordinates.T)]": [
+            whole._replace(coordinates=[[1], [1], [0]]),
+            copy.copy(whole._replace(coordinates=whole.coordinates)),
+        ],
+        "sizes {1}...they are no whole result of parts=2": [part],
+    }
+    for text, results in texts.items():
+        for found in results:
+            assert_refused(TAKE, text, found.take, MASK)
+            assert_refused(PUT, text, found.put, MASK, MASK)
+            assert_refused(ADD, text, found.add, MASK, MASK)
+    restored = jax.tree.unflatten(jax.tree.structure(whole), tuple(whole))
+    assert_same(restored.take(MASK), whole.take(MASK))
+    valid = operator.attrgetter("valid")
+    assert_refused("NonzeroCoordinates.valid", "a descriptor", valid, described)
 
 
 @pytest.mark.parametrize(("sizes", "rows"), [((2**31,), 8), ((2**16, 2**15), None)])
@@ -458,10 +622,10 @@ def test_a_derivative_of_more_than_2_to_the_32_elements():
     """The inverse index counts rows, and not elements."""
 
     def run(x):
-        kept = find(jnp.zeros(x.shape, np.int8), size=2**16 + 1)
+        kept = find(jnp.zeros(x.shape[:2], np.int8), size=2**16 + 1)
         return jax.grad(lambda x: kept.take(x).sum())(x)
 
-    many = struct(np.float32, 2**16 - 1, 2**16)
+    many = struct(np.float32, 2**16 - 1, 2**16, 16)
     assert jax.eval_shape(run, many).shape == many.shape
 
 

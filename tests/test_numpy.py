@@ -645,6 +645,18 @@ def refused(error, text, function, *arrays, **options):
         function(*arrays, **options)
 
 
+def test_fills_of_several_slices():
+    """A fill is a number, or one slice: jax.numpy takes one for each row as well."""
+    x = np.arange(12.0, dtype=np.float32).reshape(4, 3)
+    chosen = np.array([True, False, True, False])
+    found = dnp.compress(chosen, x, 0, size=3, fill_value=-x[0])
+    assert_alike(found, jnp.compress(chosen, x, 0, size=3, fill_value=-x[0]))
+    text = (
+        r"fill_value has sizes \{4,3\}; it must be a scalar, or a slice of sizes \{3\}"
+    )
+    refused(ValueError, text, dnp.compress, chosen, x, 0, size=4, fill_value=-x)
+
+
 def test_missing_features():
     unknown = functools.partial(refused, NotImplementedError)
     statistics = ["maximum", "mean", "median", "minimum"]

@@ -37,7 +37,7 @@ NEEDS = {
     "wrong calls": (f"errors= of {SUBJECT}", lambda: of_subjects("errors")),
     "sharded calls": (f"sharded= of {SUBJECT}", lambda: of_subjects("sharded")),
     "a page": (PAGE, pages),
-    "a table about sharding": (PAGE, lambda: pages(r"\n## Sharding\n[^#]*\n\|")),
+    "a table about sharding": (PAGE, lambda: pages(r"\n## Sharding\n(.*\n)*?\|")),
     "a section about cost": (PAGE, lambda: pages("\n## Cost\n")),
     "a picture": (PAGE, lambda: pages(r"\n!\[[^]]+\]\(\.\./pictures/")),
     "a program": (

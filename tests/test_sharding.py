@@ -232,6 +232,28 @@ def test_a_gradient_of_size_1_is_whole():
     assert_equal(pull(sharded), (cotangent.sum(0, keepdims=True),))
 
 
+@pytest.mark.parametrize("mode", PaddingMode)
+def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes(mode):
+    """JAX 0.12 would end the process for a shard_map over the axis c alone."""
+    pad = functools.partial(
+        dmljax.padding, start_padding=(0, 1), end_padding=(0, 2), mode=mode
+    )
+    x = array(shape=(8, 4, 2))
+    sharding = sharding_of("2x2x2", P("c", None, "b"), AxisType.Explicit)
+    with jax.set_mesh(sharding.mesh):
+        output = jax.jit(jax.vmap(pad, 2))(jax.device_put(x, sharding))
+    assert output.sharding.spec == P("b", "c", None)
+    assert_equal(output, np.stack([pad(x[..., 0]), pad(x[..., 1])]))
+
+
+def test_an_unreduced_array_is_refused():
+    sharding = sharding_of("8", P(unreduced={"a"}), AxisType.Explicit)
+    x = jax.ShapeDtypeStruct((4,), np.float32, sharding=sharding)
+    for call in (dmljax.nonzero_coordinates, lambda x: dmljax.padding(x, (1,), (1,))):
+        with pytest.raises(NotImplementedError, match=r"\{4\} is unreduced .*reshard"):
+            jax.eval_shape(call, x)
+
+
 def test_limits_of_explicit_axes():
     x = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):

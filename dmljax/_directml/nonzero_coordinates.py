@@ -8,7 +8,7 @@ from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel
 from dmljax._directml.tensor import TensorDesc
 from dmljax._nonzero_coordinates import check_sizes_and_columns, nonzero_coordinates
-from dmljax._nonzero_coordinates_result import NonzeroCoordinates
+from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
 
 SUPPORT = {
     FeatureLevel.V3_0: {
@@ -78,7 +78,8 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
         # DirectML leaves the rows past the count undefined. They are 0 here.
         columns = self.output_coordinates_tensor.sizes[-1]
         found = nonzero_coordinates(*arrays, columns=columns)
-        return NonzeroCoordinates(
+        outputs = (
             found.count.reshape(self.output_count_tensor.sizes),
             found.coordinates.reshape(self.output_coordinates_tensor.sizes),
         )
+        return nonzero_result("descriptor", outputs)

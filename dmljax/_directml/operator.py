@@ -188,9 +188,9 @@ def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
             buffer = jnp.zeros(tensor.buffer_length, tensor.dtype)
             value = write(tensor, value, buffer)
         written.append(value)
-    # An operator with several outputs returns a NamedTuple.
+    # An operator with several outputs returns a NamedTuple, which may have static data.
     if hasattr(results, "_make"):
-        return results._make(written)
+        return jax.tree.unflatten(jax.tree.structure(results), written)
     return written[0]
 
 
