@@ -1,10 +1,10 @@
 """The JAX primitive of an operator: derivatives, batches, lowering, choice of form.
 
 PADDING, its adjoint and NONZERO_COORDINATES are JAX primitives: each has several
-*forms*: ways to compute it. The other operators are plain functions of jax.numpy. In the
-*normal form*, all operands have one rank, with size 1 where elements share a value: one
-more batch dimension changes no attribute, and one batching rule serves every primitive
-(docs/development/design.md has more).
+*forms*, ways to compute it. The other operators are plain functions of jax.numpy. In
+the *normal form*, all operands have one rank, with size 1 where elements share a value:
+one more batch dimension changes no attribute, and one batching rule serves every
+primitive (docs/development/design.md has more).
 
 A form is chosen when a program is lowered, for the platform that it is lowered for. A
 program that is exported on one machine has the right form on another. We chose

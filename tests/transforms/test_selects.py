@@ -89,4 +89,4 @@ def test_a_converter_of_jaxprs():
         model = jax2onnx.to_onnx(function, [jax.ShapeDtypeStruct(x.shape, x.dtype)])
         evaluator = reference.ReferenceEvaluator(model)
         (found,) = evaluator.run(None, {evaluator.input_names[0]: x})
-        assert_same(found, wanted)
+        np.testing.assert_array_equal(found, wanted, strict=True)
