@@ -746,9 +746,9 @@ def one_hot(
     name = HERE + "one_hot"
     if isinstance(axis, str):
         raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
-    if not isinstance(x, jax.Array):
+    if isinstance(x, (list, tuple)):
         x = jnp.asarray(x)
-    index = as_array(name, "x", x)
+    index = _as_array(name, "x", x)
     if dtype is not None:
         dtype = as_dtype(name, dtype)
     size = as_size(name, "num_classes", num_classes)

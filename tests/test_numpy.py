@@ -703,6 +703,7 @@ def test_wrong_types():
     wrong("pad_width must be an integer", dnp.pad, X, 1.5)
     wrong("pad_width must be an integer", dnp.pad, X, {0: 1})
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
+    wrong("one_hot: x is ShapeDtypeStruct; it must", dnp.one_hot, LONG, 3)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
     wrong("triu: k is 0.5; it must be an integer", dnp.triu, X, 0.5)
@@ -710,6 +711,8 @@ def test_wrong_types():
     for argument, call in (
         ("axis", lambda n: dnp.compress(COUNTS, X, n, size=1)),
         ("axis", lambda n: dnp.one_hot(X, 3, axis=n)),
+        ("extract: size", lambda n: dnp.extract(X, X, size=n)),
+        ("onnx.nonzero: size", lambda n: dox.nonzero(X, size=n)),
         ("pad_width", lambda n: dnp.pad(X[0], n)),
         ("pad_width", lambda n: dnp.pad(X[0], ((n, 1),))),
     ):
@@ -730,6 +733,7 @@ def test_wrong_values():
     wrong("past the end", jax.jit(lambda x: dnp.compress(COUNTS, x)), COUNTS[:4])
     fill = np.array([1, 2])
     wrong("extract: fill_value has", dnp.extract, X, X, size=1, fill_value=fill)
+    wrong("or a slice of sizes", dnp.compress, X[0], X.T, 0, size=4, fill_value=X.T)
     for value, mode in itertools.product((3, 0, np.zeros(2)), MODES[1:]):
         text = f"constant_values is given, which mode='{mode}'"
         wrong(text, dnp.pad, X, 1, mode, constant_values=value)
