@@ -204,7 +204,8 @@ def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
         sides = [(pad_width,) * rank] * 2
     else:
         for width in jax.tree.leaves(pad_width):
-            check_static(PAD, "pad_width", width, "integers")
+            if type(width) is not int:
+                check_static(PAD, "pad_width", width, "integers")
         sides = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
     starts, ends = sides
     return (
@@ -825,8 +826,9 @@ def _as_searched(name: str, argument: str, value: ArrayLike) -> Searched:
 
 def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:
     """Returns an argument as an array, and refuses a list, as jax.numpy does."""
-    if is_kept(value):
-        return typing.cast("jax.Array", value)
+    array: Any = value
+    if is_kept(array):
+        return array  # type: ignore[no-any-return]
     given = unwrapped(value)
     arrays = (jax.Array, np.ndarray, np.generic)
     if not isinstance(given, (*arrays, int, float, complex)):
