@@ -158,7 +158,7 @@ def as_number(value: Any) -> Any:
 
     It has this type because NumPy has no other for a mean or a sum of numbers.
     """
-    given = unwrapped(value)
+    given = unwrap_array(value)
     if isinstance(given, (np.ndarray, np.generic)) and given.ndim == 0:
         plain = not isinstance(given, np.ma.MaskedArray)
         if plain and given.dtype in WIDE:
@@ -181,7 +181,7 @@ def as_array(
     """
     if is_kept(value):
         return typing.cast("jax.Array", value)
-    given = unwrapped(value)
+    given = unwrap_array(value)
     if isinstance(given, np.ma.MaskedArray):
         raise TypeError(
             f"{operator}: {name} is a masked array, whose mask would be lost; pass "
@@ -238,7 +238,7 @@ def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
         return array.astype(kept)
 
 
-def unwrapped(value: Any) -> Any:
+def unwrap_array(value: Any) -> Any:
     """Returns the array of an object that wraps one, such as flax's nnx.Param."""
     if isinstance(value, (jax.Array, jax.ShapeDtypeStruct, type)):
         return value
@@ -276,7 +276,7 @@ def as_scalar(
         # JAX gives a float that is traced its default type. This one gets it, too.
         value = jnp.asarray(value)
     # Another scalar of NumPy has a type, which must be that of the tensor.
-    scalar = getattr(unwrapped(value), "ndim", 0) == 0
+    scalar = getattr(unwrap_array(value), "ndim", 0) == 0
     array = as_array(operator, name, value, strict=scalar)
     if array.shape != ():
         raise DescriptorError(
@@ -348,7 +348,7 @@ def cast_array(array: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.convert_element_type(array, dtype)
 
 
-def strong(array: jax.Array) -> jax.Array:
+def drop_weak_type(array: jax.Array) -> jax.Array:
     """Returns `array` without a weak type: that would let a result be promoted."""
     return lax.convert_element_type(array, array.dtype)
 

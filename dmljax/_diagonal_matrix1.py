@@ -22,10 +22,10 @@ from dmljax._arguments import (
     as_scalar,
     as_sizes,
     check_x64,
+    drop_weak_type,
     is_integer,
     saturate,
-    strong,
-    unwrapped,
+    unwrap_array,
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import (
@@ -180,7 +180,7 @@ def _as_bound(name: str, bound: Any) -> Any:
         # A symbolic size is no number yet when the program is traced: it is data.
         if is_symbolic_dim(bound):
             return jnp.asarray(bound)
-        bound = unwrapped(bound)
+        bound = unwrap_array(bound)
         if isinstance(bound, jax.Array):
             if not is_integer(bound.dtype):
                 raise DescriptorError(
@@ -252,7 +252,7 @@ def _diagonal_matrix1(
         filled = _is_filled(shape, begin, end, sharding)
     # Without an `x`, all elements share one zero, and no array is read.
     zero = np.zeros((), described.dtype)
-    on, off = (zero if array is None else strong(array) for array in (value, x))
+    on, off = (zero if array is None else drop_weak_type(array) for array in (value, x))
     return jnp.where(filled, on, off)
 
 

@@ -16,11 +16,11 @@ from dmljax._arguments import (
     as_array,
     as_number,
     convert,
+    drop_weak_type,
     from_python,
     holds,
     is_python_number,
     same_type,
-    strong,
 )
 from dmljax._call import compiled
 from dmljax._check import DescriptorError, require_same, show
@@ -100,9 +100,9 @@ def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Ar
         )
     # A Python number that was traced takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
-    if gives_way(a) > gives_way(b):
+    if promotion_rank(a) > promotion_rank(b):
         a = convert(NAME, A, a, b.dtype, owner=B)
-    elif gives_way(b) > gives_way(a):
+    elif promotion_rank(b) > promotion_rank(a):
         b = convert(NAME, B, b, a.dtype, owner=A)
     types = (A, a.dtype), (B, b.dtype)
     require_same(NAME, "data types", *types, _same_type(a, b))
@@ -112,7 +112,9 @@ def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Ar
             remedy = _same_sizes(condition.shape, a.shape, b.shape)
             require_same(NAME, "sizes", *sizes, remedy)
     # The conversion to bool compares with 0: every uint8 except 0 selects `a`.
-    return jnp.where(lax.convert_element_type(condition, bool), strong(a), strong(b))
+    return jnp.where(
+        lax.convert_element_type(condition, bool), drop_weak_type(a), drop_weak_type(b)
+    )
 
 
 def _same_sizes(*shapes: tuple[int, ...]) -> str:
@@ -138,7 +140,7 @@ def _same_type(a: jax.Array, b: jax.Array) -> str:
     return same_type("b", b.dtype, a.dtype)
 
 
-def gives_way(array: jax.Array) -> int:
+def promotion_rank(array: jax.Array) -> int:
     """Ranks an array by how readily it takes another's type, from 0 for never.
 
     A Python bool that was traced is a scalar of type bool, 3. Another Python number

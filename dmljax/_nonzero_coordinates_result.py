@@ -23,10 +23,10 @@ from jax.typing import ArrayLike
 from dmljax._arguments import (
     as_array,
     as_scalar,
+    drop_weak_type,
     same_type,
     saturate,
-    strong,
-    unwrapped,
+    unwrap_array,
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import DescriptorError, as_python, require_same, shortened, show
@@ -41,7 +41,7 @@ ADD = "NonzeroCoordinates.add"
 # The static data of a result: the sizes of the array that was searched, and the number
 # of its parts. A symbolic size is its text. A result that can't take has a word of
 # `LOST` in place of both.
-Searched = tuple[tuple[int | str, ...], int | None] | str
+ResultShape = tuple[tuple[int | str, ...], int | None] | str
 LOST = {
     "made": (
         "this result has lost the sizes of the array that was searched: it was made of "
@@ -99,7 +99,7 @@ parts=None)
     Array([ 1., -2., -3.,  4.], dtype=float32)
     """
 
-    _searched: Searched = "made"
+    _searched: ResultShape = "made"
 
     def __repr__(self) -> str:
         """Shows a few counts, and types and sizes of all else, also while traced."""
@@ -297,7 +297,7 @@ parts=None)
 NonzeroCoordinates.__module__ = "dmljax"
 
 
-def nonzero_result(searched: Searched, outputs: Iterable[Any]) -> NonzeroCoordinates:
+def nonzero_result(searched: ResultShape, outputs: Iterable[Any]) -> NonzeroCoordinates:
     """Makes a result of its static data and its arrays."""
     found = NonzeroCoordinates._make(outputs)
     found._searched = searched
@@ -341,7 +341,7 @@ def _flat(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
 
     def is_leaf(node: Any) -> bool:
         # An object that wraps an array may be a pytree. For JAX, None has no leaf.
-        return unwrapped(node) is not node or (node is None and tree is None)
+        return unwrap_array(node) is not node or (node is None and tree is None)
 
     paths, structure = jax.tree.flatten_with_path(tree, is_leaf=is_leaf)
     names = [argument + jax.tree_util.keystr(path) for path, _ in paths]
@@ -396,7 +396,7 @@ def _take(
         leading = _leading_dimensions(TAKE, kept, name, x)
         check_elements(TAKE, kept.coordinates.shape[:-1] + x.shape[leading:])
         spec = _rows_spec(x, kept, leading)
-        taken.append(_over_mesh(_read_parts, spec, kept, strong(x), fill))
+        taken.append(_over_mesh(_read_parts, spec, kept, drop_weak_type(x), fill))
     return taken
 
 
@@ -438,11 +438,11 @@ def _write(
             raise TypeError(
                 f"{ADD}: {name} has bools, which have no sum. Write {name}.astype(int)."
             )
-        result = strong(x)
+        result = drop_weak_type(x)
         if 0 not in x.shape[:leading] + rows.shape:
             run = functools.partial(_write_parts, method)
             spec = jax.typeof(x).sharding.spec
-            result = _over_mesh(run, spec, kept, result, strong(rows))
+            result = _over_mesh(run, spec, kept, result, drop_weak_type(rows))
         results.append(result)
     return results
 
@@ -615,7 +615,7 @@ def _over_mesh(
 # A PYTREE
 
 
-def _flatten(found: NonzeroCoordinates) -> tuple[Any, Searched]:
+def _flatten(found: NonzeroCoordinates) -> tuple[Any, ResultShape]:
     keys = map(jax.tree_util.GetAttrKey, found._fields)
     return tuple(zip(keys, found, strict=True)), found._searched
 

@@ -17,8 +17,8 @@ from dmljax._arguments import (
     as_array,
     as_integer,
     as_size,
+    drop_weak_type,
     is_integer,
-    strong,
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import DescriptorError, decide_at_most, show
@@ -138,7 +138,7 @@ def _one_hot(
     if truth:
         return lax.convert_element_type(condition, values.dtype)
     # DirectML ignores the elements past the second one.
-    off, on = jnp.ravel(strong(values))[:2]
+    off, on = jnp.ravel(drop_weak_type(values))[:2]
     # Bits have no derivative.
     if constant and values.dtype in BITS:
         return _choose_bits(condition, on, off)

@@ -28,7 +28,7 @@ from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import get_abstract_mesh
 
-from dmljax._arguments import strong
+from dmljax._arguments import drop_weak_type
 from dmljax._call import check_elements
 from dmljax._check import DescriptorError, NoKernelError, as_python
 from dmljax._jax import (
@@ -144,7 +144,7 @@ class OperatorPrimitive:
         """Computes the outputs for operands in normal form and hashable attributes."""
         options = static | {"implementation": implementation}
         # With a weak type, JAX would promote the outputs as it does Python numbers.
-        operands = tuple(map(strong, operands))
+        operands = tuple(map(drop_weak_type, operands))
         mesh = explicit_mesh(*operands)
         if mesh is None:
             return tuple(self._primitive.bind(*varying_alike(*operands), **options))

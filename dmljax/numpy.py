@@ -59,7 +59,7 @@ from dmljax._arguments import (
     is_integer,
     is_kept,
     saturate,
-    unwrapped,
+    unwrap_array,
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import (
@@ -97,13 +97,12 @@ __all__ = [
     "tril",
     "triu",
 ]
-HERE = "dmljax.numpy."
-PAD = HERE + "pad"
+PAD = "dmljax.numpy.pad"
 # The place of a mode is its number in DirectML.
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
 # An array to search. One of NumPy is known when a program is traced.
-Searched = jax.Array | np.ndarray
+Searchable = jax.Array | np.ndarray
 # The other modes of jax.numpy.pad, which also takes a function.
 _MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
@@ -178,7 +177,7 @@ def pad(
     starts, ends = _as_widths(pad_width, x.ndim)
     # JAX takes no integer beyond its default type. NumPy takes all of the array's.
     fit = functools.partial(as_element, PAD, "constant_values", x.dtype)
-    values = jax.tree.map(fit, unwrapped(constant_values))
+    values = jax.tree.map(fit, unwrap_array(constant_values))
     return _pad(x, values, starts, ends, mode)
 
 
@@ -274,8 +273,8 @@ def argwhere(
            [1, 0],
            [0, 0]], dtype=int32)
     """
-    name = HERE + "argwhere"
-    x = _as_searched(name, "a", a)
+    name = "dmljax.numpy.argwhere"
+    x = _as_searchable(name, "a", a)
     columns = find_columns(name, x.reshape(x.shape or (1,)), size, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
@@ -308,8 +307,8 @@ def nonzero(
     >>> nonzero(jnp.array([0, 5, 7, 0]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
-    name = HERE + "nonzero"
-    x = _as_searched(name, "a", a)
+    name = "dmljax.numpy.nonzero"
+    x = _as_searchable(name, "a", a)
     if x.ndim == 0:
         raise DescriptorError(f"{name}: a has 0 dimensions. Write jnp.atleast_1d(a).")
     return find_columns(name, x, size, fill_value)
@@ -337,13 +336,13 @@ def flatnonzero(
     >>> flatnonzero(jnp.array([[0, 5], [7, 0]]), size=3, fill_value=-1)
     Array([ 1,  2, -1], dtype=int32)
     """
-    name = HERE + "flatnonzero"
-    x = _as_searched(name, "a", a)
+    name = "dmljax.numpy.flatnonzero"
+    x = _as_searchable(name, "a", a)
     return find_columns(name, x.reshape(-1), size, fill_value)[0]
 
 
 def find_columns(
-    name: str, x: Searched, size: int | None, fill_value: Any
+    name: str, x: Searchable, size: int | None, fill_value: Any
 ) -> tuple[jax.Array, ...]:
     """Finds coordinates in `x`, and returns those along each dimension."""
     fills = fill_value
@@ -372,7 +371,7 @@ def find_columns(
 
 
 def _find(
-    name: str, x: Searched, size: int | None
+    name: str, x: Searchable, size: int | None
 ) -> tuple[jax.Array | None, Any, int]:
     """Returns the count, the coordinates, and how many rows of them to return.
 
@@ -460,8 +459,8 @@ def extract(
     >>> extract(x > 2, x, size=3)
     Array([5., 7., 0.], dtype=float32)
     """
-    name = HERE + "extract"
-    chosen = _as_searched(name, "condition", condition).reshape(-1)
+    name = "dmljax.numpy.extract"
+    chosen = _as_searchable(name, "condition", condition).reshape(-1)
     values = _as_array(name, "arr", arr).reshape(-1)
     return take_slices(name, chosen, values, 0, size, fill_value)
 
@@ -501,10 +500,10 @@ def compress(
     >>> compress(jnp.array([True, False, True]), jnp.array([[1, 2, 3]]), axis=1)
     Array([[1, 3]], dtype=int32)
     """
-    name = HERE + "compress"
+    name = "dmljax.numpy.compress"
     if out is not None:
         raise NotImplementedError(f"{name}: JAX writes into no array; leave out out=.")
-    chosen = _as_searched(name, "condition", condition)
+    chosen = _as_searchable(name, "condition", condition)
     if chosen.ndim != 1:
         raise DescriptorError(
             f"{name}: condition has sizes {show(chosen.shape)}; it must have one "
@@ -520,7 +519,7 @@ def compress(
 
 def take_slices(
     name: str,
-    condition: Searched,
+    condition: Searchable,
     values: jax.Array,
     axis: int,
     size: int | None,
@@ -538,7 +537,7 @@ def take_slices(
         raise DescriptorError(
             f"{name}: condition is true past the end of the axis of {length} elements."
         )
-    taken = _take(values, count, found, fill, name, axis, rows)
+    taken = _gather_slices(values, count, found, fill, name, axis, rows)
     # With a size, the fill decides in jax.numpy, too. It has the type of `values`.
     if size is None:
         taken = as_weak_as(values, taken)
@@ -546,7 +545,7 @@ def take_slices(
 
 
 @compiled("name", "axis", "rows")
-def _take(
+def _gather_slices(
     values: jax.Array,
     count: jax.Array | None,
     found: Any,
@@ -656,7 +655,7 @@ def triu(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
 
 
 def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
-    x = _as_array(HERE + function, "m", m)
+    x = _as_array(f"dmljax.numpy.{function}", "m", m)
     if not isinstance(k, int):
         if is_symbolic_dim(k):  # no number yet when the program is traced
             k = jnp.asarray(k)
@@ -666,7 +665,7 @@ def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
             k = operator.index(k)
         except TypeError:
             raise TypeError(
-                f"{HERE}{function}: k is {as_python(k)}; it must be an integer."
+                f"dmljax.numpy.{function}: k is {as_python(k)}; it must be an integer."
             ) from None
     return _keep(x, None, function, k)
 
@@ -674,7 +673,7 @@ def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
 @compiled("function", "k")
 def _keep(x: jax.Array, diagonal: jax.Array | None, function: str, k: int) -> jax.Array:
     """Keeps the triangle from or up to a diagonal, which is data or a number."""
-    name = HERE + function
+    name = f"dmljax.numpy.{function}"
     if x.ndim < 2:
         raise DescriptorError(
             f"{name}: m has sizes {show(x.shape)}; it must have at least 2 dimensions."
@@ -744,7 +743,7 @@ def one_hot(
            [0., 0., 1.],
            [0., 0., 0.]], dtype=float32)
     """
-    name = HERE + "one_hot"
+    name = "dmljax.numpy.one_hot"
     if isinstance(axis, str):
         raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
     if isinstance(x, (list, tuple)):
@@ -764,7 +763,7 @@ def one_hot(
 def _one_hot_classes(
     index: jax.Array, size: int, axis: int, dtype: np.dtype | None
 ) -> jax.Array:
-    name = HERE + "one_hot"
+    name = "dmljax.numpy.one_hot"
     if not decide_at_most(name, 0, size):
         raise DescriptorError(f"{name}: num_classes is {size}; it must be at least 0.")
     if not is_integer(index.dtype):
@@ -813,9 +812,9 @@ def as_weak_as(x: jax.Array, result: jax.Array) -> jax.Array:
     return result
 
 
-def _as_searched(name: str, argument: str, value: ArrayLike) -> Searched:
+def _as_searchable(name: str, argument: str, value: ArrayLike) -> Searchable:
     """Returns an array to search. NumPy's stays one, in the type that JAX gives it."""
-    given = unwrapped(value)
+    given = unwrap_array(value)
     if not isinstance(given, (np.ndarray, np.generic)):
         return _as_array(name, argument, value)
     if given.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
@@ -829,7 +828,7 @@ def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:
     array: Any = value
     if is_kept(array):
         return array  # type: ignore[no-any-return]
-    given = unwrapped(value)
+    given = unwrap_array(value)
     arrays = (jax.Array, np.ndarray, np.generic)
     if not isinstance(given, (*arrays, int, float, complex)):
         raise TypeError(

@@ -35,23 +35,22 @@ from dmljax._arguments import (
     as_sizes,
     cast_array,
     check_x64,
+    drop_weak_type,
     holds,
     is_integer,
     is_python_number,
     same_type,
     saturate,
-    strong,
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
-from dmljax._element_wise_if import element_wise_if, gives_way
+from dmljax._element_wise_if import element_wise_if, promotion_rank
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._types import INT32_MIN, Sizes
 
 __all__ = ["compress", "eye_like", "nonzero", "one_hot", "pad", "trilu", "where"]
-HERE = "dmljax.onnx."
 Mode = Literal["constant", "edge", "reflect", "wrap"]
 _MODES = get_args(Mode)
 Fills = ArrayLike | tuple[ArrayLike, ...]
@@ -96,7 +95,7 @@ def pad(
     >>> pad(jnp.array([1, 2, 3]), [1, 2], 7)
     Array([7, 1, 2, 3, 7, 7], dtype=int32)
     """
-    name = HERE + "pad"
+    name = "dmljax.onnx.pad"
     x = as_array(name, "data", data)
     if mode not in _MODES:
         raise DescriptorError(f"{name}: mode is {mode!r}; it must be one of {_MODES}.")
@@ -169,7 +168,7 @@ def one_hot(
            [0, 0, 1],
            [0, 0, 0]], dtype=int32)
     """
-    name = HERE + "one_hot"
+    name = "dmljax.onnx.one_hot"
     index = as_array(name, "indices", indices)
     off_on = as_array(name, "values", values)
     if off_on.shape != (2,):
@@ -224,7 +223,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
     Array([[8, 9],
            [3, 4]], dtype=int32)
     """
-    name = HERE + "where"
+    name = "dmljax.onnx.where"
     x = as_number(x)
     y = as_number(y)
     if is_python_number(x) and is_python_number(y):
@@ -263,7 +262,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
 
 def _has_no_type(value: Any) -> bool:
     """Whether a value is a Python number, or was one before it was traced."""
-    return is_python_number(value) or gives_way(value) > 0
+    return is_python_number(value) or promotion_rank(value) > 0
 
 
 def nonzero(
@@ -292,7 +291,7 @@ def nonzero(
     Array([[0, 1, 2],
            [1, 0, 2]], dtype=int32)
     """
-    name = HERE + "nonzero"
+    name = "dmljax.onnx.nonzero"
     array = as_array(name, "x", x)
     fills: Any = fill_value
     if not isinstance(fills, tuple):
@@ -328,7 +327,7 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Ar
     Array([[0., 1., 1.],
            [0., 0., 1.]], dtype=float32)
     """
-    name = HERE + "trilu"
+    name = "dmljax.onnx.trilu"
     matrix = as_array(name, "x", x)
     if matrix.ndim < 2:
         raise DescriptorError(
@@ -366,7 +365,7 @@ def eye_like(
     Array([[0, 1, 0],
            [0, 0, 1]], dtype=int32)
     """
-    name = HERE + "eye_like"
+    name = "dmljax.onnx.eye_like"
     array = as_array(name, "x", x)
     if array.ndim != 2:
         raise DescriptorError(
@@ -416,7 +415,7 @@ def compress(
     Array([[1, 3],
            [4, 6]], dtype=int32)
     """
-    name = HERE + "compress"
+    name = "dmljax.onnx.compress"
     values = jnp.asarray(as_array(name, "x", x))
     if axis is not None:
         axis = dnp.as_axis(name, "axis", axis, values.ndim)
@@ -426,7 +425,7 @@ def compress(
     length = values.shape[axis]
     chosen = as_array(name, "condition", condition).reshape(-1)[:length]
     fill = _as_scalar(name, "fill_value", fill_value, values.dtype)
-    return strong(dnp.take_slices(name, chosen, values, axis, size, fill))
+    return drop_weak_type(dnp.take_slices(name, chosen, values, axis, size, fill))
 
 
 def _as_numpy(value: Any) -> Any:
