@@ -220,7 +220,6 @@ class Described(NamedTuple):
       fits: `desc -> bool`, whether legal fields are legal together.
       make: makes a valid descriptor at random, from a Maker of `tests.fuzz`.
       oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
-      taken: as in `Subject`, by the field's name.
     """
 
     example: Any
@@ -229,7 +228,6 @@ class Described(NamedTuple):
     fits: Callable
     make: Callable
     oracle: Callable
-    taken: dict[str, set[str]] | None = None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -241,7 +239,6 @@ class Subject:
       tensor: the tensor in the support table whose types the open operands have.
       signature: the function's signature, without annotations.
       arguments: valid arguments, one for each parameter.
-      taken: by argument, the names in `garbage` of its valid values.
       samples: typical uses, for every type and every transformation.
       edges: the limits of shapes and attributes, only for the tests of results.
       errors: a wrong call for each rule of this operator alone.
@@ -256,7 +253,6 @@ class Subject:
     tensor: str
     signature: str
     arguments: tuple
-    taken: dict[str, set[str]]
     samples: tuple[Sample, ...]
     edges: Sequence[Sample]
     errors: Sequence[Wrong]

@@ -108,8 +108,10 @@ NO_TYPES += ["float6_e2m3fn", "float6_e3m2fn"]
         (b"1", f"{NO_NUMBER}bytes."),
         ([1.0], f"must be an array, not list{CONVERT}"),
         ({1}, f"must be an array, not set{CONVERT}"),
+        (iter([1]), f"must be an array, not list_iterator{CONVERT}"),
         (Strange(), f"must be an array, not Strange{CONVERT}"),
         (np.ma.masked_array(X, X > 1), f"is a masked array{MASKED}"),
+        (np.ma.masked_array(1, True), f"is a masked array{MASKED}"),
         (jax.random.key(0), f"has elements of type key<fry>{ELEMENTS}{KEYS}"),
     ],
 )
@@ -474,7 +476,8 @@ def test_integers_become_pythons():
 def test_wrong_integers(operator, name, call):
     refused = functools.partial(assert_refused, operator)
     static = "must be an integer that is known when the program is traced, not"
-    for value in (1.0, "1", np.float32(1)):
+    masked = np.ma.masked_array(1, True)
+    for value in (1.0, "1", np.float32(1), np.timedelta64(2, "s"), masked):
         text = f"{name} {static} {type(value).__name__}"
         refused(text, call, value, error=TypeError)
     for value in (True, np.False_):

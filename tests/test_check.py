@@ -23,6 +23,7 @@ from dmljax._check import (
 from tests.checks import assert_refused
 
 HUGE = 10**5000
+X = np.ones(1)
 DEEP = []
 for _ in range(100_000):
     DEEP = [DEEP]
@@ -54,7 +55,7 @@ MODES = "it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP. Write "
 
 
 def test_wrong_modes():
-    for value in ([], True, np.True_, 5, -1, 1.0, None, "mean", DataType.FLOAT32):
+    for value in ([], X, True, np.True_, 5, -1, 1.0, None, "mean", DataType.FLOAT32):
         text = f"is {value!r}; {MODES}for example PaddingMode.WRAP."
         no_member(PaddingMode, value, text)
     no_member(PaddingMode, np.timedelta64(1, "s"), f"is np.timedelta64(1,'s'); {MODES}")

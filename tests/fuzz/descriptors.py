@@ -112,7 +112,8 @@ def made(name, count):
 
 # Limits of C's types and of the rules, and values of other types.
 ODD = [-1, 0, 1, 2, 8, 9, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**64]
-ODD += [1.5, "1", True, None]
+ODD += [1.5, "1", True, None, 10**5000, "long " * 5000]
+ODD += [np.timedelta64(2, "s"), np.ma.masked_array(1, True)]
 
 
 def changed(maker, desc):

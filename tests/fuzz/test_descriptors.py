@@ -41,6 +41,8 @@ def test_the_rules_are_those_of_the_pages(random):
             error = error_of(desc, level)
         assert accepts(desc, level) == (not error), (desc, level, error)
         assert not error or error.startswith(f"{desc.operator}: ")
+        assert error.isprintable()
+        assert len(error) < 500
 
 
 @hypothesis.given(randoms)

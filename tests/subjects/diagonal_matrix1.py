@@ -226,14 +226,6 @@ SUBJECT = Subject(
         "fill_end=<main diagonal>)"
     ),
     arguments=(MATRIX, (2, 3), "float32", 1, 0, 1),
-    taken={
-        "x": tables.NONE,
-        "shape": tables.NONE,
-        "dtype": tables.NONE,
-        "fill_begin": tables.OPTIONAL_INTEGER,
-        "fill_end": tables.OPTIONAL_INTEGER,
-        "value": tables.REAL,
-    },
     samples=(
         _diagonal("band", (3, 4), -1, 2),
         _diagonal("outside", (2, 3, 2), 1, -1),
@@ -259,12 +251,6 @@ SUBJECT = Subject(
             fits=_fits1,
             make=_make1,
             oracle=_expected1,
-            taken={
-                "diagonal_fill_begin": tables.INTEGER,
-                "diagonal_fill_end": tables.INTEGER,
-                "input_tensor": tables.NONE,
-                "value": tables.REAL,
-            },
         ),
         "DIAGONAL_MATRIX": Described(
             example=OLD,
@@ -278,7 +264,6 @@ SUBJECT = Subject(
             fits=_fits,
             make=_make,
             oracle=_expected,
-            taken={"offset": tables.INTEGER, "value": tables.REAL},
         ),
     },
 )

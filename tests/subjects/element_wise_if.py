@@ -104,7 +104,6 @@ SUBJECT = Subject(
     tensor="OutputTensor",
     signature="(condition, a, b, /)",
     arguments=(MATRIX > 0, MATRIX, MATRIX),
-    taken={"a": tables.REAL, "b": tables.REAL},
     samples=(
         _if("bytes", (CONDITION, (2, 3), (2, 3))),
         _if("truth", (CONDITION[0] != 0, (3,), (3,))),

@@ -218,14 +218,6 @@ SUBJECT = Subject(
         "(x, /, *, columns=None, fill=0, parts=None, size=None, implementation=None)"
     ),
     arguments=(MATRIX, 2, 0, 2, 2, None),
-    taken={
-        "columns": tables.OPTIONAL_INTEGER,
-        "fill": tables.OPTIONAL_INTEGER,
-        "parts": tables.OPTIONAL_INTEGER,
-        "size": tables.OPTIONAL_INTEGER,
-        "x": {"an array"},
-        "implementation": tables.NONE,
-    },
     names=("NonzeroCoordinates",),
     samples=(
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),

@@ -176,7 +176,6 @@ SUBJECT = Subject(
     tensor="ValuesTensor",
     signature="(indices, values, /, *, size, axis=-1)",
     arguments=(INDICES, VALUES, 2, 1),
-    taken={"values": {"an array"}, "size": tables.INTEGER},
     samples=(
         _hot("rows", np.array([[0], [2], [-1], [3]], np.int32), (2,), 3),
         _hot("columns", np.uint32([[[1, 0, 4]], [[2, 9, 3]]]), (1, 2, 2), 4, 1),

@@ -241,7 +241,6 @@ SUBJECT = Subject(
         "mode=<PaddingMode.CONSTANT: 0>, value=0)"
     ),
     arguments=(MATRIX, (1, 1), (1, 1), 0, 0),
-    taken={"x": {"an array"}, "value": tables.REAL},
     names=("PaddingMode",),
     samples=tuple(
         padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
@@ -263,7 +262,6 @@ SUBJECT = Subject(
             fits=_fits,
             make=_make,
             oracle=_expected,
-            taken={"padding_value": tables.REAL, "dimension_count": tables.INTEGER},
         ),
         "PADDING1": Described(
             example=TYPED,
@@ -273,7 +271,6 @@ SUBJECT = Subject(
             fits=_fits1,
             make=_make1,
             oracle=_expected1,
-            taken={"padding_value": tables.INTEGER},
         ),
     },
 )

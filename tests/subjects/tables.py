@@ -11,11 +11,6 @@ FLOATS = "FLOAT32 FLOAT16"
 SMALL = f"{FLOATS} INT32 INT16 INT8 UINT32 UINT16 UINT8"
 ALL = f"{SMALL} FLOAT64 INT64 UINT64"
 INDEX = "INT64 INT32 UINT64 UINT32"
-# Many arguments take these, by names of `garbage` in tests/transforms/test_garbage.py.
-INTEGER = {"an IntEnum"}
-NONE = {"None"}
-OPTIONAL_INTEGER = INTEGER | NONE
-REAL = INTEGER | {"NaN"}
 
 
 def matrices(ranks, types):
