@@ -23,10 +23,10 @@ from typing import Any, NoReturn, TextIO
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
 from dmljax._directml.support import support_markdown
+from dmljax._model.files import MOST_ELEMENTS, read_stream
 from dmljax._model.format import operator_class
-from dmljax._model.limits import MOST_ELEMENTS
 from dmljax._model.output import Targets, print_outputs, show_on, write_outputs
-from dmljax._model.parse import parse_model, read_stream
+from dmljax._model.parse import parse_model
 from dmljax._model.program import execute
 from dmljax._model.run import PLATFORMS, find_device
 from dmljax._operators import DESCRIPTORS
@@ -34,8 +34,9 @@ from dmljax._operators import DESCRIPTORS
 NO_READER = 1
 BAD_INPUT = 2
 INTERRUPTED = 130
-# These ask a process to end: a shell's `kill`, and a terminal that closes.
-SIGNALS = (signal.SIGTERM, signal.SIGHUP)
+# These ask a process to end: a shell's `kill`, and a terminal that closes. Windows has
+# no SIGHUP.
+SIGNALS = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
 STANDARD_INPUT = "-"
 LONGEST_LINE = 2000  # characters of a message
 DOCUMENTATION = "documentation: help(dmljax) in Python"
@@ -224,7 +225,7 @@ def _exit_on_signals() -> Iterator[None]:
         changed = [s for s in SIGNALS if signal.getsignal(s) == signal.SIG_DFL]
     try:
         for each in changed:
-            signal.signal(each, lambda number, _: sys.exit(128 + number))
+            signal.signal(each, lambda signum, _: sys.exit(128 + signum))
         yield
     finally:
         for each in changed:

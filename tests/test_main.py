@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import runpy
 import signal
 import sys
 from concurrent import futures
@@ -155,7 +156,7 @@ def test_a_wrong_command_line(arguments, message, capsys):
 # Text on the terminal
 
 
-def test_names_that_the_terminal_cannot_show(monkeypatch):
+def test_text_that_the_terminal_cannot_show(monkeypatch):
     names = ["\ud800", "a\x1b[31m\nb", "\u202e", "é"]
     source = padding_model()
     source["resources"] |= {name: zeros("INT8", 2) for name in names}
@@ -167,14 +168,11 @@ def test_names_that_the_terminal_cannot_show(monkeypatch):
     shown = [r"\ud800", r"a\x1b[31m\nb", r"\u202e", r"\xe9"]
     printed = [f"Resource '{name}': 0, 0" for name in shown]
     assert lines == [r"==> \xe9.json <==", *printed] * 2
-
-
-def test_an_error_that_the_terminal_cannot_show(monkeypatch):
     monkeypatch.setattr(sys, "stderr", stream(encoding="ascii"))
-    assert command_line.main(["run", "\xe9.json"]) == 2
+    assert command_line.main(["run", "\xe9"]) == 2
     sys.stderr.flush()
     error = sys.stderr.buffer.getvalue()
-    assert error.startswith(b"dmljax: model '\\xe9.json': it cannot")
+    assert error.startswith(b"dmljax: model '\\xe9': it cannot")
 
 
 # The end of the process
@@ -215,15 +213,16 @@ def test_a_signal_while_a_file_is_written(name, number, monkeypatch):
 
 def test_a_signal_that_is_ignored_stays_so(monkeypatch):
     """`nohup` ignores SIGHUP, for example."""
-
-    def hang_up(*arguments):
-        os.kill(os.getpid(), signal.SIGHUP)
-
-    monkeypatch.setattr(os, "chmod", hang_up)
     pathlib.Path("written.npy").touch()
+    monkeypatch.setattr(os, "chmod", lambda *_: os.kill(os.getpid(), signal.SIGHUP))
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     assert run() == 0
     assert signal.signal(signal.SIGHUP, before) is signal.SIG_IGN
+
+
+def test_windows_has_no_signal_of_a_terminal_that_closes(monkeypatch):
+    monkeypatch.delattr(signal, "SIGHUP")
+    assert runpy.run_path(command_line.__file__)["SIGNALS"] == [signal.SIGTERM]
 
 
 def test_main_in_a_thread(capsys):

@@ -107,9 +107,9 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         # those before it: types of fields, then each tensor by itself, then all.
         for name, hint in field_types(type(self)).items():
             value = getattr(self, name)
-            kind, optional = required(hint)
+            cls, optional = required(hint)
             if value is not None or not optional:
-                _check_kind(self.operator, c_name(name), value, kind)
+                _check_type(self.operator, c_name(name), value, cls)
         operator = self.operator
         tensors = self.tensors()
         named = {c_name(name): tensor for name, tensor in tensors.items()}
@@ -182,17 +182,17 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         return typing.cast("typing.Self", from_json(cls, desc, cls.operator, "desc"))
 
 
-def _check_kind(operator: str, name: str, value: Any, kind: Any) -> None:
+def _check_type(operator: str, name: str, value: Any, cls: Any) -> None:
     """Requires that the value of a field is of the type that is annotated."""
-    if kind is int:
+    if cls is int:
         as_integer(operator, name, value)
-    elif kind == tuple[int, ...]:
+    elif cls == tuple[int, ...]:
         as_sizes(operator, name, value)
-    elif issubclass(type(kind), enum.EnumType):  # mypy would narrow by isinstance
-        as_member(operator, name, value, kind)
-    elif float in (kind, *typing.get_args(kind)):
+    elif issubclass(type(cls), enum.EnumType):  # mypy would narrow by isinstance
+        as_member(operator, name, value, cls)
+    elif float in (cls, *typing.get_args(cls)):
         check_float(operator, name, value)
-    elif not isinstance(value, kind):
+    elif not isinstance(value, cls):
         raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; it must be {kind.__name__}."
+            f"{operator}: {name} is {as_python(value)}; it must be {cls.__name__}."
         )

@@ -24,7 +24,7 @@ NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 NUMBER = "a number, 'nan', 'inf' or '-inf'"
 
 
-def enum_prefix(kind: type[enum.Enum]) -> str:
+def enum_prefix(enum_type: type[enum.Enum]) -> str:
     """Returns the prefix of the names of an enum's values in C.
 
     It follows from the enum's name, without the plural of flags, or is its C_PREFIX.
@@ -33,11 +33,11 @@ def enum_prefix(kind: type[enum.Enum]) -> str:
     >>> enum_prefix(PaddingMode), enum_prefix(TensorFlags), enum_prefix(DataType)
     ('DML_PADDING_MODE_', 'DML_TENSOR_FLAG_', 'DML_TENSOR_DATA_TYPE_')
     """
-    name = kind.__name__
-    if issubclass(kind, enum.Flag):
+    name = enum_type.__name__
+    if issubclass(enum_type, enum.Flag):
         name = name.removesuffix("s")
     name = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
-    return str(getattr(kind, "C_PREFIX", f"DML_{name}_"))
+    return str(getattr(enum_type, "C_PREFIX", f"DML_{name}_"))
 
 
 def to_json(value: Any) -> Any:
@@ -63,45 +63,44 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(kind: Any, value: Any, operator: str, field: str) -> Any:
-    """Reads a value of type `kind`; messages name `operator` and the path `field`."""
+def from_json(cls: Any, value: Any, operator: str, field: str) -> Any:
+    """Reads a value of the type `cls`. Messages name the operator and the field."""
 
     def wrong(expected: str) -> DescriptorError:
         return DescriptorError(
             f"{operator}: field '{field}' is {as_json(value)}; it must be {expected}."
         )
 
-    kind, optional = required(kind)
-    # The kinds are told apart by the annotation. A new kind of field is a case here, in
-    # to_json, and in the checks of `descriptor`.
+    cls, optional = required(cls)
+    # A new type of field is a case here, in to_json, and in the checks of `descriptor`.
     if value is None and optional:
         return None
-    if kind == tuple[int, ...]:
+    if cls == tuple[int, ...]:
         if not isinstance(value, list):
             raise wrong("a list of integers")
         return tuple(from_json(int, each, operator, field) for each in value)
-    if dataclasses.is_dataclass(kind):
+    if dataclasses.is_dataclass(cls):
         if not isinstance(value, Mapping):
             raise wrong("an object with the fields of the C struct")
-        return _read_struct(kind, value, operator, field)
-    if kind in (int | float, float):
+        return _read_struct(cls, value, operator, field)
+    if cls in (int | float, float):
         number = number_from_json(value)
         if number is None:
             raise wrong(NUMBER)
-        if kind is not float:
+        if cls is not float:
             return number
         try:
             return float(number)
         except OverflowError:  # an integer past the largest float
             raise wrong(NUMBER) from None
-    if issubclass(kind, enum.Flag) and isinstance(value, list):
-        flags = kind(0)
+    if issubclass(cls, enum.Flag) and isinstance(value, list):
+        flags = cls(0)
         for item in value:
-            flags |= from_json(kind, item, operator, field)
+            flags |= from_json(cls, item, operator, field)
         return flags
-    if issubclass(kind, enum.Enum):  # by its short name, its full C name or its number
-        members = kind.__members__  # iterating over flags would leave out the value 0
-        prefix = enum_prefix(kind)
+    if issubclass(cls, enum.Enum):  # by its short name, its full C name or its number
+        members = cls.__members__  # iterating over flags would leave out the value 0
+        prefix = enum_prefix(cls)
         for name, member in members.items():
             by_number = type(value) is int and value == member.value
             if by_number or value in (name, prefix + name):
@@ -121,9 +120,9 @@ def number_from_json(value: Any) -> int | float | None:
     return None
 
 
-def _read_struct(kind: Any, value: Mapping[str, Any], operator: str, field: str) -> Any:
+def _read_struct(cls: Any, value: Mapping[str, Any], operator: str, field: str) -> Any:
     """Reads a dataclass from a JSON object with its C field names as keys."""
-    fields = {c_name(f.name): f for f in dataclasses.fields(kind)}
+    fields = {c_name(f.name): f for f in dataclasses.fields(cls)}
     for key in value:
         if key not in fields:
             raise DescriptorError(
@@ -133,10 +132,10 @@ def _read_struct(kind: Any, value: Mapping[str, Any], operator: str, field: str)
     arguments = {}
     for key, f in fields.items():
         item = value.get(key)
-        hint = field_types(kind)[f.name]
+        hint = field_types(cls)[f.name]
         # The tool reads an empty list as no strides, and 0 as a size that it computes.
         empty = item == [] or (type(item) is int and item == 0)
-        if kind is TensorDesc and f.default is None and empty:
+        if cls is TensorDesc and f.default is None and empty:
             continue
         if item is not None:
             arguments[f.name] = from_json(hint, item, operator, f"{field}.{key}")
@@ -146,4 +145,4 @@ def _read_struct(kind: Any, value: Mapping[str, Any], operator: str, field: str)
             raise DescriptorError(
                 f"{operator}: '{field}' has no field '{key}', which is required."
             )
-    return kind(**arguments)
+    return cls(**arguments)

@@ -60,12 +60,12 @@ def integers(values: Sizes) -> tuple[int, ...]:
     return typing.cast("tuple[int, ...]", values)
 
 
-def member(kind: type[Member]) -> Callable[[Member | int], Member]:
+def member(enum_type: type[Member]) -> Callable[[Member | int], Member]:
     """Makes a converter from the number of an enum's member."""
 
     def convert(value: Member | int) -> Member:
-        if is_number_of(value, kind):
-            return kind(int(value))
+        if is_number_of(value, enum_type):
+            return enum_type(int(value))
         return typing.cast("Member", value)
 
     return convert
@@ -81,10 +81,10 @@ def c_name(name: str) -> str:
 
 
 @functools.cache
-def field_types(kind: Any) -> dict[str, Any]:
+def field_types(cls: Any) -> dict[str, Any]:
     """Returns the types of a dataclass's fields, by name and in their order."""
-    hints = typing.get_type_hints(kind)
-    return {each.name: hints[each.name] for each in dataclasses.fields(kind)}
+    hints = typing.get_type_hints(cls)
+    return {each.name: hints[each.name] for each in dataclasses.fields(cls)}
 
 
 @functools.cache
@@ -93,5 +93,5 @@ def required(hint: Any) -> tuple[Any, bool]:
     alternatives = typing.get_args(hint)
     if types.NoneType not in alternatives:
         return hint, False
-    kinds = tuple(kind for kind in alternatives if kind is not types.NoneType)
-    return typing.Union[kinds], True  # noqa: UP007
+    others = tuple(each for each in alternatives if each is not types.NoneType)
+    return typing.Union[others], True  # noqa: UP007

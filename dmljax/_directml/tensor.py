@@ -6,6 +6,7 @@ reads a tensor from a buffer.
 """
 
 import enum
+import functools
 import math
 from collections.abc import Sequence
 
@@ -83,20 +84,10 @@ def _integers(name: str, values: Sizes) -> tuple[int, ...]:
     return integers(values)
 
 
-def _sizes(values: Sizes) -> tuple[int, ...]:
-    return _integers("sizes", values)
-
-
 def _strides(values: Sizes | None) -> tuple[int, ...] | None:
     if values is None:
         return None
     return _integers("strides", values)
-
-
-def _total(value: int | None) -> int | None:
-    if value is None:
-        return None
-    return integer(value)
 
 
 def _data_type(value: DataType | int) -> DataType:
@@ -144,9 +135,9 @@ class TensorDesc(Struct):
     """
 
     data_type: DataType = field(converter=_data_type)
-    sizes: tuple[int, ...] = field(converter=_sizes)
+    sizes: tuple[int, ...] = field(converter=functools.partial(_integers, "sizes"))
     strides: tuple[int, ...] | None = field(converter=_strides, default=None)
-    total_tensor_size_in_bytes: int | None = field(converter=_total, default=None)
+    total_tensor_size_in_bytes: int | None = field(converter=integer, default=None)
     flags: TensorFlags = field(converter=_flags, default=TensorFlags.NONE)
     guaranteed_base_offset_alignment: int = field(converter=integer, default=0)
 

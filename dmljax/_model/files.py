@@ -1,12 +1,16 @@
-"""The content of files: NumPy's arrays, images and raw data.
+"""The files that a model reads, and the limits on what it reads.
 
-Images are tensors {1, channels, height, width}. Pillow reads and writes them: an extra,
-which is imported only for an image. The files are opened in `limits` and `output`.
+A model of a few bytes may ask for any number of elements. We refuse too many of them
+before memory is allocated: otherwise such a file could end the process.
+
+Images are tensors {1, channels, height, width}. Pillow, an extra, reads and writes
+them. We import it only for an image.
 """
 
 import contextlib
 import io
 import math
+import os
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,30 +18,130 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._check import ModelError, shortened, show
+from dmljax._check import LONGEST_PATH, ModelError, as_python, quoted, shortened, show
 from dmljax._directml.tensor import DataType
-from dmljax._model.format import DATA_TYPES, ResourceFields
-from dmljax._model.limits import Room
+from dmljax._model.format import DATA_TYPES, ResourceFields, at_place
 
-IMAGE_KINDS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
+# So many float32 take 1 GiB. A run holds about three copies of each resource.
+MOST_ELEMENTS = 2**28
+# Of the text of a model, and of another file beside its elements: a .npy file has a
+# header, and an image may have a profile.
+MOST_BYTES = 2**24
+IMAGE_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
 IMAGE_TYPES = ("FLOAT64", "FLOAT32", "FLOAT16", "UINT8")
 PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
-# The most pixels along a side. PNG counts them in 31 bits. JPEG counts them in 16 bits,
-# and the JPEG library allows a little less.
+# The most rows, and the most columns. PNG counts them in 31 bits. JPEG counts them in
+# 16 bits, and the JPEG library allows a little less.
 MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
-# The text that Pillow puts into messages in the place of a file's name.
-OBJECT_ADDRESS = re.compile(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>")
-LONGEST_REASON = 120
 Encoder = Callable[[np.ndarray], bytes]
+
+
+class Room:
+    """Counts the elements that a model may still have."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.left = limit
+
+    def check(self, count: int, what: str) -> None:
+        """Requires that there is room for `count` more elements."""
+        if count > self.left:
+            raise ModelError(
+                f"{what} has {as_python(count)} elements, and there is room for "
+                f"{self.left}; a model may have {self.limit} in all (--max-elements, "
+                "or max_elements in Python)."
+            )
+
+    def take(self, count: int) -> None:
+        """Counts `count` elements, for which there must be room."""
+        self.check(count, "it")
+        self.left -= count
+
+
+# Bytes
+
+
+def read_stream(stream: Any) -> bytes:
+    """Reads a model from standard input."""
+    if stream is None:  # Python's standard input, if the shell has closed it
+        raise ModelError("standard input is closed, so there is no model to read.")
+    with at_place("model on standard input"):
+        try:
+            content: bytes = stream.buffer.read(MOST_BYTES + 1)
+        except OSError as error:
+            raise ModelError(f"it cannot be read: {error.strerror}.") from error
+        _check_length(len(content), "it")
+        return content
+
+
+def read_file(path: Path, what: str, elements: int = 0) -> bytes:
+    """Reads the text of a model, or a file of values of some elements at most."""
+    # A device or a pipe may have no end.
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
+    content = b""
+    try:
+        size = os.path.getsize(path)
+        if size <= MOST_BYTES + 8 * elements:
+            with open(path, "rb") as file:
+                content = file.read(size)
+    except OSError as error:
+        raise ModelError(f"{what} cannot be read: {error.strerror}.") from error
+    except ValueError as error:  # such as a null character, which no path may have
+        raise ModelError(f"{what} is not a path: {error}.") from error
+    _check_length(size, what, elements)
+    return content
+
+
+def _check_length(size: int, what: str, elements: int = 0) -> None:
+    """Requires that the text of a model, or a file of values, is not too long."""
+    most = MOST_BYTES + 8 * elements
+    if size > most:
+        raise ModelError(
+            f"{what} has more than {most} bytes. A text may have {MOST_BYTES}; a file "
+            "of values 8 more for each element for which there is room."
+        )
+
+
+# Values
+
+
+def read_source(
+    name: str, fields: ResourceFields, folder: Path, room: Room
+) -> np.ndarray:
+    """Reads a file, whose path is relative to `folder` or to the current directory.
+
+    Its ending says whether it is an array, an image or raw data.
+    """
+    path = folder / name
+    # Unlike the methods of a Path, os.path.exists never raises.
+    if os.path.exists(name) and not os.path.exists(path):
+        path = Path(name)
+    place = f"sourcePath {quoted(name, LONGEST_PATH)}"
+    what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
+    content = read_file(path, what, room.left)
+    data_type = fields.initial_values_data_type
+    if path.suffix.lower() == ".npy":
+        return _read_npy(content, data_type, place)
+    if is_image(path):
+        return _read_image(content, fields.resample_size, data_type, place, room)
+    width = data_type.dtype.itemsize
+    if len(content) % width:
+        raise ModelError(
+            f"{place} has {len(content)} bytes; they must be a multiple of {width}, "
+            f"the size of an element of {data_type.name}."
+        )
+    # Raw files are little-endian, as the tool's are.
+    return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
 
 
 def is_image(path: Path) -> bool:
     """Whether the path has the extension of an image."""
-    return path.suffix.lower() in IMAGE_KINDS
+    return path.suffix.lower() in IMAGE_FORMATS
 
 
-def check_data_type(data_type: DataType) -> None:
+def _check_image_type(data_type: DataType) -> None:
     """Requires that an image can have the data type."""
     if data_type.name not in IMAGE_TYPES:
         raise ModelError(
@@ -54,8 +158,10 @@ def converting(place: str) -> Iterator[None]:
     except ModelError:
         raise
     except Exception as error:  # a damaged file makes decoders raise almost anything
-        text = OBJECT_ADDRESS.sub("", " ".join(str(error).split()))
-        reason = shortened(text, LONGEST_REASON) or type(error).__name__
+        text = " ".join(str(error).split())
+        # Pillow writes "<... object at 0x...>" in the place of a file's name.
+        text = re.sub(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>", "", text)
+        reason = shortened(text, 120) or type(error).__name__
         raise ModelError(f"{place} cannot be converted: {reason}") from error
 
 
@@ -68,25 +174,6 @@ def import_pillow() -> Any:
             "images need Pillow, which is not installed: pip install pillow"
         ) from None
     return Image
-
-
-def read_values(
-    content: bytes, path: Path, fields: ResourceFields, place: str, room: Room
-) -> np.ndarray:
-    """Reads a file. Its ending says whether it is an array, an image or raw data."""
-    data_type = fields.initial_values_data_type
-    if path.suffix.lower() == ".npy":
-        return _read_npy(content, data_type, place)
-    if is_image(path):
-        return _read_image(content, fields.resample_size, data_type, place, room)
-    width = data_type.dtype.itemsize
-    if len(content) % width:
-        raise ModelError(
-            f"{place} has {len(content)} bytes; they must be a multiple of {width}, "
-            f"the size of an element of {data_type.name}."
-        )
-    # Raw files are little-endian, as the tool's are.
-    return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
 
 
 def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
@@ -120,7 +207,7 @@ def _read_image(
 
     UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
     """
-    check_data_type(data_type)
+    _check_image_type(data_type)
     fits = len(resample) == 4 and resample[0] == 1 and resample[1] in PILLOW_MODES
     if resample and not fits:
         raise ModelError(
@@ -165,10 +252,10 @@ def image_encoder(
 
     Floats are clipped to [0, 1], and NaN becomes black.
     """
-    check_data_type(data_type)
-    kind = IMAGE_KINDS[path.suffix.lower()]
-    channels = WRITTEN_CHANNELS[kind]
-    # Of {N,C,H,W}, {C,H,W} or {H,W}.
+    _check_image_type(data_type)
+    image_format = IMAGE_FORMATS[path.suffix.lower()]
+    channels = WRITTEN_CHANNELS[image_format]
+    # {H,W} and {C,H,W} become {1,C,H,W}.
     batch, *size = (1,) * (4 - len(dimensions)) + dimensions
     if len(dimensions) not in (2, 3, 4) or batch != 1 or size[0] not in channels:
         raise ModelError(
@@ -176,10 +263,11 @@ def image_encoder(
             f"{{1,channels,height,width}}, {{channels,height,width}} or "
             f"{{height,width}}, with {', '.join(map(str, channels))} channels."
         )
-    if max(size) > MOST_PIXELS[kind]:
+    most = MOST_PIXELS[image_format]
+    if max(size) > most:
         raise ModelError(
-            f"the field 'dimensions' is {show(dimensions)}; a {kind} image has at most "
-            f"{MOST_PIXELS[kind]} rows and columns."
+            f"the field 'dimensions' is {show(dimensions)}; a {image_format} image has "
+            f"at most {most} rows and columns."
         )
     library = import_pillow()
 
@@ -192,7 +280,7 @@ def image_encoder(
             pixels = pixels[..., 0]
         file = io.BytesIO()
         with converting("the image"):
-            library.fromarray(np.ascontiguousarray(pixels)).save(file, kind)
+            library.fromarray(np.ascontiguousarray(pixels)).save(file, image_format)
         return file.getvalue()
 
     return encode, f"{size[2]} x {size[1]}"

@@ -1,7 +1,7 @@
 """The format of model files: their objects, as docs/model_files.md explains them.
 
-`read_model` decodes the JSON of a file into these objects, once. The code behind it
-takes fields of the right types, and names that are in the model.
+`read_model` decodes the JSON of a file into these objects, once. After it, each field
+has its type, and each name is in the model.
 """
 
 import contextlib
@@ -10,7 +10,7 @@ import math
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple
 
 from dmljax._check import (
     DescriptorError,
@@ -21,13 +21,12 @@ from dmljax._check import (
     shortened,
 )
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.json import enum_prefix, number_from_json
-from dmljax._directml.struct import c_name
+from dmljax._directml.json import number_from_json
+from dmljax._directml.struct import c_name, required
 from dmljax._directml.support import UP_TO_64_BITS, FeatureLevel
 from dmljax._directml.tensor import DataType
 from dmljax._operators import DESCRIPTORS
 
-Decoded = TypeVar("Decoded")
 DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)
 EXECUTION_FLAGS = (
     "NONE",
@@ -51,8 +50,9 @@ def at_place(place: str) -> Iterator[None]:
         raise ModelError(f"{place}: it is nested too deeply.") from error
 
 
-# The objects. A field has the name that it has in the file, in snake_case. We check the
-# types of fields that mean nothing to our operators ("ignored") all the same.
+# The objects. A field has the name that it has in the file, in snake_case. Its type
+# names its reader in READERS, so `int` is a UINT64 and `tuple[int, ...]` are sizes. We
+# check fields that mean nothing to our operators ("ignored") all the same.
 
 
 class Element(NamedTuple):
@@ -78,13 +78,13 @@ class Steps(NamedTuple):
     value_delta: int | float
 
 
-class Source(NamedTuple):
+class SourceFile(NamedTuple):
     """A file with the initial values."""
 
     source_path: str
 
 
-Values = list[int | float] | list[Element] | Repeated | Steps | Source
+Values = list[int | float] | list[Element] | Repeated | Steps | SourceFile
 
 
 class ResourceFields(NamedTuple):
@@ -155,7 +155,6 @@ COMMANDS: dict[str, Any] = {
     "print": Print,
     "writefile": WriteFields,
 }
-Command = DispatchFields | Print | WriteFields
 
 
 class Sections(NamedTuple):
@@ -172,7 +171,8 @@ class File(NamedTuple):
 
     resources: dict[str, ResourceFields]
     dispatchables: dict[str, Dispatchable]
-    commands: dict[str, Command]  # in their order, by their places for messages
+    # In their order, by their places for messages.
+    commands: dict[str, DispatchFields | Print | WriteFields]
 
 
 # Decoding
@@ -181,14 +181,14 @@ class File(NamedTuple):
 class Reader(NamedTuple):
     """A reader of the JSON values that fields of a type may have."""
 
-    text: str  # the end of the error: "it must be ..."
+    expected: str  # the end of a message: "it must be ..."
     accepts: Callable[[Any], bool]
     convert: Callable[[Any], Any] = lambda value: value
 
     def read(self, value: Any, what: str) -> Any:
         """Decodes a value. Errors call it `what`."""
         if not self.accepts(value):
-            raise ModelError(f"{what} is {as_json(value)}; it must be {self.text}.")
+            raise ModelError(f"{what} is {as_json(value)}; it must be {self.expected}.")
         return self.convert(value)
 
 
@@ -211,18 +211,20 @@ def decode(cls: Any, value: Any, what: str = "it") -> Any:
 
 @functools.cache
 def _fields_of(cls: Any) -> dict[str, tuple[str, Reader]]:
-    """Returns the fields of a class, by their names in JSON."""
+    """Returns the fields of a class and their readers, by their names in JSON."""
     fields = {}
     for name, hint in typing.get_type_hints(cls).items():
         key = name[0] + c_name(name)[1:]  # such as valueCount
-        fields[JSON_NAMES.get(name, key)] = name, READERS[hint]
+        if name == "schema":
+            key = "$schema"
+        fields[key] = name, READERS[required(hint)[0]]
     return fields
 
 
 def _read_field(fields: Mapping[str, Any], key: str, reader: Reader) -> Any:
     """Decodes a field that must be there."""
     if key not in fields:
-        raise ModelError(f"the field '{key}' is missing; it must be {reader.text}.")
+        raise ModelError(f"the field '{key}' is missing; it must be {reader.expected}.")
     return reader.read(fields[key], f"the field '{key}'")
 
 
@@ -243,13 +245,15 @@ def _read_values(value: Any) -> Values:
                 with at_place(place):
                     elements.append(decode(Element, each))
             else:
-                elements.append(NUMBER.read(each, place))
+                elements.append(READERS[int | float].read(each, place))
         return elements
-    classes = [GENERATORS[key] for key in value if key in GENERATORS]
+    # The objects, by the field that no other of them has.
+    objects = {"value": Repeated, "valueStart": Steps, "sourcePath": SourceFile}
+    classes = [objects[key] for key in value if key in objects]
     if len(classes) != 1:
         raise ModelError(
             f"the field 'initialValues' has the fields {listed(value)}; it must have "
-            f"one of {', '.join(GENERATORS)}."
+            f"one of {', '.join(objects)}."
         )
     with at_place("the field 'initialValues'"):
         decoded: Values = decode(classes[0], value)
@@ -260,19 +264,18 @@ def _read_bindings(value: dict[str, Any]) -> dict[str, BufferView]:
     """Decodes bindings: each is a name, an object, or a list of one of these."""
     views = {}
     for tensor, binding in value.items():
+        if binding is None:
+            continue
         what = f"the binding of {quoted(tensor)}"
-        if binding is not None:
-            fields = VIEW.read(binding, what)
-            with at_place(what):
-                views[tensor] = decode(BufferView, fields)
+        if isinstance(binding, list) and len(binding) == 1:
+            binding = binding[0]
+        if isinstance(binding, str):
+            binding = {"name": binding}
+        expected = "the name of one resource, or an object with it"
+        OBJECT._replace(expected=expected).read(binding, what)
+        with at_place(what):
+            views[tensor] = decode(BufferView, binding)
     return views
-
-
-def _as_object(value: Any) -> Any:
-    """Writes a binding as an object."""
-    if isinstance(value, list) and len(value) == 1:
-        value = value[0]
-    return {"name": value} if isinstance(value, str) else value
 
 
 def _has_name(value: Any, prefix: str, names: tuple[str, ...]) -> bool:
@@ -291,43 +294,33 @@ def _are_integers(value: Any, low: float, end: float) -> bool:
     return integers and all(low <= number < end for number in value)
 
 
-PREFIX = enum_prefix(DataType)
 OBJECT = Reader("an object", lambda value: type(value) is dict)
-TEXT = Reader("a string", lambda value: type(value) is str)
-UNSIGNED = Reader(
-    "an integer from 0 to 2^64 - 1", lambda value: _are_integers([value], 0, 2**64)
-)
-NUMBER = Reader(
-    "a number, or for floats also 'nan', 'inf' or '-inf'",
-    lambda value: number_from_json(value) is not None,
-    number_from_json,
-)
-VIEW = Reader(
-    "the name of one resource, or an object with it",
-    lambda value: isinstance(_as_object(value), dict),
-    _as_object,
-)
 # By the types of fields.
 READERS: dict[Any, Reader] = {
-    str: TEXT,
-    int: UNSIGNED,
-    int | None: UNSIGNED,
-    int | float: NUMBER,
+    str: Reader("a string", lambda value: type(value) is str),
+    int: Reader(
+        "an integer from 0 to 2^64 - 1", lambda value: _are_integers([value], 0, 2**64)
+    ),
+    int | float: Reader(
+        "a number, or for floats also 'nan', 'inf' or '-inf'",
+        lambda value: number_from_json(value) is not None,
+        number_from_json,
+    ),
     bool: Reader("true or false", lambda value: type(value) is bool),
     tuple[int, ...]: Reader(
         "a list of integers, each from 1 to 2^32 - 1",
         lambda value: _are_integers(value, 1, 2**32),
         tuple,
     ),
-    list[int] | None: Reader(
+    list[int]: Reader(
         "a list of integers", lambda value: _are_integers(value, -math.inf, math.inf)
     ),
     list[Any]: Reader("a list", lambda value: type(value) is list),
     dict[str, Any]: OBJECT,
     Mapping[str, BufferView]: OBJECT._replace(convert=_read_bindings),
     OperatorDesc: OBJECT._replace(
-        text="an object with the fields of the C struct, which may also stand beside "
-        "'type'"
+        expected="an object with the fields of the C struct, which may also stand "
+        "beside 'type'"
     ),
     Values: Reader(
         # ONNX models have "deferred" there, which is refused by name.
@@ -337,17 +330,14 @@ READERS: dict[Any, Reader] = {
     ),
     DataType: Reader(
         f"one of {', '.join(DATA_TYPES)}, UNKNOWN",
-        lambda value: _has_name(value, PREFIX, (*DATA_TYPES, "UNKNOWN")),
-        lambda value: DataType[value.removeprefix(PREFIX)],
+        lambda value: _has_name(value, DataType.C_PREFIX, (*DATA_TYPES, "UNKNOWN")),
+        lambda value: DataType[value.removeprefix(DataType.C_PREFIX)],
     ),
     str | list[str]: Reader(
         f"one of {', '.join(EXECUTION_FLAGS)}, or a list of these", _has_flags
     ),
     Literal["scale"]: Reader("'scale'", lambda value: value == "scale"),
 }
-# The objects that `initialValues` may be, by the field that no other of them has.
-GENERATORS = {"value": Repeated, "valueStart": Steps, "sourcePath": Source}
-JSON_NAMES = {"schema": "$schema"}
 
 
 # Models
@@ -371,11 +361,30 @@ def read_model(content: Any, place: str) -> File:
     for index, value in enumerate(sections.commands, 1):
         where = f"{place}, command {index}"
         with at_place(where):
-            name = _read_field(OBJECT.read(value, "it"), "type", TEXT)
+            name = _read_type(value)
         where = f"{where} ({shortened(name)})"
         with at_place(where):
-            file.commands[where] = _read_command(name.lower(), value, sections)
+            if name.lower() not in COMMANDS:
+                raise ModelError(
+                    "there is no such command; the commands are dispatch, print, "
+                    "writeFile."
+                )
+            command = decode(COMMANDS[name.lower()], value)
+            if isinstance(command, DispatchFields):
+                named = sections.dispatchables
+                _check_names("dispatchable", named, command.dispatchable)
+                resources = [view.name for view in command.bindings.values()]
+            else:
+                resources = [command.resource]
+            _check_names("resource", sections.resources, *resources)
+            file.commands[where] = command
     return file
+
+
+def _read_type(value: Any) -> str:
+    """Returns the field `type` of an object."""
+    name: str = _read_field(OBJECT.read(value, "it"), "type", READERS[str])
+    return name
 
 
 def operator_class(name: str) -> type[OperatorDesc]:
@@ -391,32 +400,18 @@ def operator_class(name: str) -> type[OperatorDesc]:
 
 def _read_dispatchable(value: Any) -> Dispatchable:
     """Decodes an operator and checks its descriptor."""
-    fields = dict(OBJECT.read(value, "it"))
-    cls = operator_class(_read_field(fields, "type", TEXT))
+    cls = operator_class(_read_type(value))
+    fields = dict(value)
     if fields.get("desc") is None:
         # Then the fields of the C struct stand beside `type`.
         beside = [key for key in fields if key not in _fields_of(Dispatchable)]
         if beside:
             fields["desc"] = {key: fields.pop(key) for key in beside}
     dispatchable: Dispatchable = decode(Dispatchable, fields)
+    # So far `desc` is an object of JSON. Its fields depend on the operator.
     desc = cls.from_json(typing.cast(Any, dispatchable.desc))
     desc.check(max(FeatureLevel))
     return dispatchable._replace(desc=desc)
-
-
-def _read_command(name: str, value: Any, sections: Sections) -> Command:
-    if name not in COMMANDS:
-        raise ModelError(
-            "there is no such command; the commands are dispatch, print, writeFile."
-        )
-    command: Command = decode(COMMANDS[name], value)
-    if isinstance(command, DispatchFields):
-        _check_names("dispatchable", sections.dispatchables, command.dispatchable)
-        resources = [view.name for view in command.bindings.values()]
-    else:
-        resources = [command.resource]
-    _check_names("resource", sections.resources, *resources)
-    return command
 
 
 def _check_names(what: str, parts: Mapping[str, Any], *names: str) -> None:

@@ -1,6 +1,6 @@
 """JSON with comments and trailing commas, as the parser of DxDispatch reads it.
 
-This module reads any JSON. The fields of a model are in `format`.
+This module reads any JSON. `format` knows the fields of a model.
 """
 
 import contextlib
@@ -10,20 +10,19 @@ from typing import Any, NoReturn
 
 from dmljax._check import ModelError, quoted
 
-# A string is matched as a whole, so that nothing in it is taken for a comment. All
-# repetitions are possessive (`*+`), so that matching takes linear time for any text.
+# Both patterns match strings first, because "//" in a string begins no comment. All
+# repetitions are possessive (`*+`), so that a search takes linear time for any text.
 STRING = r'"(?:[^"\\]|\\.)*+"?'
 COMMENT = re.compile(rf"{STRING}|(//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)", re.S)
-# A comma with nothing before it, as in [,] or [1,,], is left to be refused.
+# We leave a comma with nothing before it, as in [,] or [1,,]: json refuses it.
 COMMA = re.compile(rf"{STRING}|[\[{{,]\s*+,|(,)(?=\s*+[\]}}])", re.S)
 
 
 def read_jsonc(content: bytes) -> Any:
-    """Reads a text; a ModelError names the line and the column of a mistake."""
+    """Reads a text. A ModelError names the line and the column of a mistake."""
     try:
-        text = content.decode("utf-8-sig")  # which skips a byte order mark
-        # Most files are plain JSON, and are read without a search for comments. The
-        # memory of a failed attempt is free before the next one.
+        text = content.decode("utf-8-sig")  # without a byte order mark
+        # Most files are plain JSON, so we look for comments only if this fails.
         with contextlib.suppress(json.JSONDecodeError):
             return _read(text)
         return _read(COMMA.sub(_blank, COMMENT.sub(_blank, text)))
@@ -34,14 +33,14 @@ def read_jsonc(content: bytes) -> Any:
         raise ModelError(
             f"it is not JSON: byte {error.start} is not UTF-8 text."
         ) from error
-    except ModelError:  # the last clause would catch this ValueError
+    except ModelError:  # is a ValueError, too
         raise
-    except ValueError as error:  # Python reads no integers of thousands of digits
+    except ValueError as error:  # Python reads no integer of thousands of digits
         raise ModelError("it has an integer of thousands of digits.") from error
 
 
 def _blank(match: re.Match[str]) -> str:
-    """Replaces a comment or a comma by spaces, so that errors name the same columns."""
+    """Replaces a comment or a comma by spaces. So errors name the right columns."""
     if match[1] is None:
         return match[0]
     if match[1].startswith("/*") and not match[1].endswith("*/", 2):
@@ -56,8 +55,7 @@ def _read(text: str) -> Any:
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Makes an object, in which no name may occur twice."""
-    # Python's parser would take the last one in silence.
+    """Makes an object. No name may occur twice: Python would take the last value."""
     fields = {}
     for name, value in pairs:
         if name in fields:

@@ -1,6 +1,6 @@
-"""The output of a model: the text of a resource, and files that are written.
+"""The output of a model: text of resources, as DxDispatch prints it, and files.
 
-The text is that of DxDispatch. Images are encoded in `files`.
+`files` encodes images.
 """
 
 import contextlib
@@ -22,15 +22,15 @@ from dmljax._model.files import Encoder, image_encoder, is_image
 from dmljax._model.format import Print, WriteFields, at_place
 from dmljax._model.values import Resource
 
-# The number of elements that become text at a time. A text takes many times the memory
-# of its number.
+# We make the text of so many elements at a time. The text of a number takes many times
+# the memory of the number.
 CHUNK = 2**12
-# The most dimensions that NumPy's arrays have, and so a .npy file.
+# NumPy's arrays, and so .npy files, have no more dimensions.
 MOST_DIMENSIONS = 64
 
 
 class Targets(NamedTuple):
-    """Where files are written."""
+    """The options for written files."""
 
     folder: Path = Path()  # each targetPath is relative to it
     clobber: bool = True  # whether a file that is there already may be replaced
@@ -44,18 +44,19 @@ class WriteFile(NamedTuple):
 
     resource: str
     path: Path  # without links
-    name: str  # the path as the model and the command line have it
+    name: str  # the path as the model and the command line write it, for messages
     clobber: bool  # whether it may replace a file
-    encode: Encoder  # turns the values into the content of the file
+    encode: Encoder  # makes the content of the file from the elements
     summary: str  # the type and the sizes of the content, for messages
 
 
-# The elements that commands show, by the places of the commands.
+# The commands that print or write, by their places in messages, and the elements that
+# each of them shows.
 Shown = dict[str, tuple[Print | WriteFile, np.ndarray]]
 
 
 def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
-    r"""Yields the text that the command ``print`` shows of a resource, in pieces.
+    r"""Yields the text of a resource for the command ``print``, in pieces.
 
     >>> "".join(text_of("output", np.array([6, 1.5, np.nan])))
     "Resource 'output': 6, 1.5, nan\n"
@@ -98,7 +99,7 @@ def show_on(stream: Any, text: str) -> str:
 def plan_output(
     fields: Print | WriteFields, resource: Resource, targets: Targets
 ) -> Print | WriteFile:
-    """Checks whether a resource can be shown, and says how it is written."""
+    """Checks that a command can show its resource, and resolves a `targetPath`."""
     if isinstance(fields, Print):
         if resource.data_type == DataType.UNKNOWN:
             raise ModelError(
@@ -107,6 +108,7 @@ def plan_output(
             )
         return fields
     path = _check_target(fields.target_path, targets)
+    ending = path.suffix.lower()
     sizes = fields.dimensions or (resource.values.size,)
     if math.prod(sizes) != resource.values.size:
         raise ModelError(
@@ -114,25 +116,24 @@ def plan_output(
             f"elements, while the resource has {resource.values.size}; both must be "
             "the same."
         )
-    extension = path.suffix.lower()
-    if extension != ".npy" and not is_image(path):
-        encode: Encoder = _to_bytes
-        summary = f"{resource.values.nbytes} raw bytes"
-    elif resource.data_type == DataType.UNKNOWN:
+    has_type = ending == ".npy" or is_image(path)
+    if has_type and resource.data_type == DataType.UNKNOWN:
         raise ModelError(
-            f"a {extension} file needs one data type, and the resource has a list of "
+            f"a {ending} file needs one data type, and the resource has a list of "
             "elements with their own; write raw data (.bin)."
         )
-    elif is_image(path):
-        encode, summary = image_encoder(path, sizes, resource.data_type)
-    elif len(sizes) > MOST_DIMENSIONS:
+    if ending == ".npy" and len(sizes) > MOST_DIMENSIONS:
         raise ModelError(
             f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
             f"most {MOST_DIMENSIONS} dimensions."
         )
-    else:
+    encode: Encoder = _to_bytes
+    summary = f"{resource.values.nbytes} raw bytes"
+    if ending == ".npy":
         encode = functools.partial(_to_npy, sizes)
         summary = f"{resource.data_type.name} {show(sizes)}"
+    elif is_image(path):
+        encode, summary = image_encoder(path, sizes, resource.data_type)
     return WriteFile(
         fields.resource,
         path,
@@ -144,7 +145,7 @@ def plan_output(
 
 
 def _check_target(name: str, targets: Targets) -> Path:
-    """Returns the path of a file that can be written; ModelError if it can't be."""
+    """Returns the path of a file without links. We must be able to write it."""
     place = f"targetPath {quoted(name, LONGEST_PATH)}"
     try:
         path = Path(os.path.realpath(targets.folder / name))
@@ -190,8 +191,7 @@ def _to_bytes(values: np.ndarray) -> bytes:
 def _write_file(command: WriteFile, values: np.ndarray) -> str:
     """Writes a file, and returns a line about it.
 
-    We write the content under another name and rename it, so that nobody ever reads
-    half of a file.
+    We write a file of another name and rename it, so that nobody reads half of a file.
     """
     path = command.path
     replaced = os.path.exists(path)
@@ -200,8 +200,8 @@ def _write_file(command: WriteFile, values: np.ndarray) -> str:
     try:
         with open(temporary, "xb") as file:
             if replaced:
-                # Before there is content, as the file may be private. The new file
-                # is ours: it must not run as its owner for everybody (set-uid).
+                # The old file may be private, so this comes before the content. The
+                # new file belongs to us, and must not run as its owner (set-uid).
                 os.chmod(temporary, os.stat(path).st_mode & 0o777)
             file.write(command.encode(values))
         if command.clobber:
@@ -233,7 +233,6 @@ def print_outputs(shown: Shown) -> None:
     for place, (command, values) in shown.items():
         if isinstance(command, Print):
             with at_place(place):
-                # Piece by piece: the text of a resource may be larger than the memory
-                # that the model may use.
+                # The whole text may need more memory than the model.
                 for piece in text_of(command.resource, values, verbose=command.verbose):
                     print(show_on(sys.stdout, piece), end="")

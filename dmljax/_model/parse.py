@@ -19,6 +19,7 @@ from dmljax._check import LONGEST_PATH, ModelError, quoted
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import c_name
 from dmljax._directml.tensor import TensorDesc, TensorFlags
+from dmljax._model.files import MOST_ELEMENTS, Room, read_file
 from dmljax._model.format import (
     BufferView,
     Dispatchable,
@@ -28,19 +29,12 @@ from dmljax._model.format import (
     read_model,
 )
 from dmljax._model.jsonc import read_jsonc, unique
-from dmljax._model.limits import (
-    MOST_BYTES,
-    MOST_ELEMENTS,
-    Room,
-    check_length,
-    read_file,
-)
 from dmljax._model.output import THIS_FOLDER, Targets, WriteFile, plan_output
 from dmljax._model.values import Resource, make_resource
 
 
 class Binding(NamedTuple):
-    """The bytes of a resource over which a tensor spans, from `begin` to `end`."""
+    """The bytes of a resource that a tensor spans, from `begin` to before `end`."""
 
     resource: str
     begin: int
@@ -51,38 +45,23 @@ class Dispatch(NamedTuple):
     """A command that runs an operator, with the place of each tensor."""
 
     desc: OperatorDesc
-    bindings: Mapping[str, Binding]
+    bindings: Mapping[str, Binding]  # by the fields of `desc`
     owned: set[str]  # the inputs that keep the initial bytes of their resources
 
     @property
     def written(self) -> list[str]:
-        """The names of the resources of the outputs. Two outputs may share one.
-
-        Their order is a part of the program that JAX looks up in a persistent cache. A
-        set has another order in each process.
-        """
-        return sorted({self.bindings[name].resource for name in self.desc.outputs})
+        """The resources of the outputs, without repetition."""
+        # Their order is a part of the program that JAX looks up in a persistent cache.
+        # A set has another order in each process.
+        return sorted({self.bindings[field].resource for field in self.desc.outputs})
 
 
 class Model(NamedTuple):
     """A model that was checked. Only the machine can fail to run it now."""
 
-    place: str  # its name in errors
+    place: str  # its name in messages
     resources: Mapping[str, Resource]
-    commands: dict[str, Dispatch | Print | WriteFile]  # by their places for messages
-
-
-def read_stream(stream: Any) -> bytes:
-    """Reads a model from standard input."""
-    if stream is None:  # Python's standard input, if the shell has closed it
-        raise ModelError("standard input is closed, so there is no model to read.")
-    with at_place("model on standard input"):
-        try:
-            content: bytes = stream.buffer.read(MOST_BYTES + 1)
-        except OSError as error:
-            raise ModelError(f"it cannot be read: {error.strerror}.") from error
-        check_length(len(content), "it")
-        return content
+    commands: dict[str, Dispatch | Print | WriteFile]  # by their places in messages
 
 
 # The path of a file, the text of standard input, or the content as a dict.
@@ -108,18 +87,18 @@ def parse_model(
     for name, fields in file.resources.items():
         with at_place(f"{place}, resource {quoted(name)}"):
             resources[name] = make_resource(fields, folder, room)
-    model = Model(place, resources, {})
+    commands: dict[str, Dispatch | Print | WriteFile] = {}
     for where, command in file.commands.items():
         with at_place(where):
             if isinstance(command, DispatchFields):
                 dispatchable = file.dispatchables[command.dispatchable]
-                model.commands[where] = _bind(command, dispatchable, resources, room)
-                continue
-            resource = resources[command.resource]
-            # The program returns these elements beside those at the end.
-            room.take(resource.values.size)
-            model.commands[where] = plan_output(command, resource, targets)
-    return model
+                commands[where] = _bind(command, dispatchable, resources, room)
+            else:
+                resource = resources[command.resource]
+                commands[where] = plan_output(command, resource, targets)
+                # The program returns these elements beside those at the end.
+                room.take(resource.values.size)
+    return Model(place, resources, commands)
 
 
 def _load(source: Source) -> Any:
@@ -143,83 +122,78 @@ def _bind(
     room: Room,
 ) -> Dispatch:
     """Places the tensors of a dispatch in their resources."""
-    name = command.dispatchable
     desc = dispatchable.desc
-    first = dispatchable.bindings
-    # The dispatchable may have bindings. Those of the command replace them.
-    views = {**first, **command.bindings}
+    initial = dispatchable.bindings
+    # The bindings of the command replace those of the dispatchable.
+    views = {**initial, **command.bindings}
     tensors = desc.tensors()
-    keys = list(map(c_name, tensors))
-    for key in sorted(views.keys() ^ set(keys)):
+    names = list(map(c_name, tensors))
+    for name in sorted(views.keys() ^ set(names)):
         reason = "it has no binding"
-        if key in views:
+        if name in views:
             reason = "there is no such tensor"
         raise ModelError(
-            f"tensor {quoted(key)} of {quoted(name)}: {reason}; each of its tensors "
-            f"must be bound to a resource: {', '.join(keys)}."
+            f"tensor {quoted(name)} of {quoted(command.dispatchable)}: {reason}; each "
+            f"of its tensors must be bound to a resource: {', '.join(names)}."
         )
     bindings = {}
     owned = set()
     for field, tensor in tensors.items():
-        key = c_name(field)
-        bindings[field] = _place_tensor(key, tensor, views[key], resources)
+        name = c_name(field)
+        bindings[field] = _place_tensor(name, tensor, views[name], resources)
         # The tool initializes all dispatchables before the first command. DirectML then
         # copies owned inputs, and takes no other resource for them later.
         flagged = tensor.flags == TensorFlags.OWNED_BY_DML
-        if flagged and key in first and field not in desc.outputs:
+        if flagged and name in initial and field not in desc.outputs:
             owned.add(field)
-            if key in command.bindings:
+            if name in command.bindings:
                 raise ModelError(
-                    f"tensor {quoted(key)} of {quoted(name)} has the flag "
-                    "OWNED_BY_DML, and the dispatchable binds it; the command must "
-                    "not bind it again."
+                    f"tensor '{name}' of {quoted(command.dispatchable)} has the flag "
+                    "OWNED_BY_DML, and the dispatchable binds it; the command must not "
+                    "bind it again."
                 )
-        # With strides of 0, a tensor has more elements than its resource.
-        Room(room.limit).check(math.prod(tensor.sizes), f"tensor '{key}'")
+        # With strides of 0, a tensor has more elements than its resource. They are not
+        # kept, so we compare them with the limit itself.
+        Room(room.limit).check(math.prod(tensor.sizes), f"tensor '{name}'")
     _check_apart(desc, bindings)
     return Dispatch(desc, bindings, owned)
 
 
 def _place_tensor(
-    key: str, tensor: TensorDesc, view: BufferView, resources: Mapping[str, Resource]
+    name: str, tensor: TensorDesc, view: BufferView, resources: Mapping[str, Resource]
 ) -> Binding:
     """Returns where a tensor lies, in a resource that has room for it."""
-    name = quoted(view.name)
     resource = resources[view.name]
-    # The tensor may use the bytes from `begin` to `limit`.
+    # The tensor may use the bytes from `begin` to before `limit`.
     size = limit = resource.content.nbytes
-    element = view.element_size_in_bytes or resource.values.itemsize
-    begin = view.element_offset * element
+    width = view.element_size_in_bytes or resource.values.itemsize
+    begin = view.element_offset * width
     if view.element_count:
-        limit = begin + view.element_count * element
+        limit = begin + view.element_count * width
     if limit > size:
         raise ModelError(
-            f"the binding of '{key}' reaches to byte {limit}, while resource {name} "
-            f"has {size} bytes; it must have at least as many."
+            f"the binding of '{name}' reaches to byte {limit}, while resource "
+            f"{quoted(view.name)} has {size} bytes; it must have at least as many."
         )
     alignment = tensor.guaranteed_base_offset_alignment or 1
     if begin % alignment:
         raise ModelError(
-            f"the binding of '{key}' begins at byte {begin}, while the tensor has "
+            f"the binding of '{name}' begins at byte {begin}, while the tensor has "
             f"GuaranteedBaseOffsetAlignment {alignment}; the first must be a multiple "
             "of the second."
         )
-    width = tensor.dtype.itemsize
-    most = max((limit - begin) // width, 0)
-    if tensor.extent > most:
+    extent = needed = tensor.extent * tensor.dtype.itemsize
+    cause = f"{tensor.extent} elements of {tensor.data_type.name}"
+    if tensor.total_tensor_size_in_bytes:  # is not less: the descriptor was checked
+        needed = tensor.total_tensor_size_in_bytes
+        cause = "TotalTensorSizeInBytes"
+    if needed > limit - begin:
         raise ModelError(
-            f"tensor '{key}' spans {tensor.extent} elements of "
-            f"{tensor.data_type.name}, while resource {name} has {most} where it is "
-            "bound; it must have at least as many."
+            f"tensor '{name}' needs {needed} bytes ({cause}), while resource "
+            f"{quoted(view.name)} has {max(limit - begin, 0)} where it is bound; it "
+            "must have at least as many."
         )
-    total = tensor.total_tensor_size_in_bytes or 0
-    if total > limit - begin:
-        raise ModelError(
-            f"tensor '{key}' has TotalTensorSizeInBytes {total}, while resource {name} "
-            f"has {limit - begin} bytes where it is bound; it must have at least as "
-            "many."
-        )
-    return Binding(view.name, begin, begin + tensor.extent * width)
+    return Binding(view.name, begin, begin + extent)
 
 
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:

@@ -10,14 +10,14 @@ from jax import lax
 
 from dmljax._check import ModelError, shortened
 from dmljax._directml.strides import read, write
-from dmljax._model.format import at_place
-from dmljax._model.output import Shown
+from dmljax._model.format import Print, at_place
+from dmljax._model.output import Shown, WriteFile
 from dmljax._model.parse import Dispatch, Model
 
 # The content of the resources at one point of the program, by name.
 State = dict[str, jax.Array]
-# Versions of resources: the elements of each after a number of dispatches to it.
-Versions = dict[tuple[str, int], jax.Array]
+# A resource after a number of dispatches that write it: its name, and this number.
+Version = tuple[str, int]
 
 
 def execute(
@@ -39,17 +39,29 @@ def execute(
         raise ModelError(
             f"{model.place}: the device could not run it: {one_line(error)}"
         ) from error
-    elements = {name: resource.values for name, resource in model.resources.items()}
-    shown: Shown = {}
+    shown, last = _find_versions(model)
+    # The program returns no elements that it has not written.
+    for name, resource in model.resources.items():
+        versions[name, 0] = resource.values
+    elements = {version[0]: versions[version] for version in last}
+    return elements, {
+        place: (command, versions[version])
+        for place, (command, version) in shown.items()
+    }
+
+
+def _find_versions(
+    model: Model,
+) -> tuple[dict[str, tuple[Print | WriteFile, Version]], list[Version]]:
+    """Returns the version that each command shows, and the last of each resource."""
+    shown = {}
     writes: Counter[str] = Counter()
     for place, command in model.commands.items():
         if isinstance(command, Dispatch):
-            for name in command.written:
-                writes[name] += 1
-                elements[name] = versions.get((name, writes[name]), elements[name])
+            writes.update(command.written)
         else:
-            shown[place] = command, elements[command.resource]
-    return elements, shown
+            shown[place] = command, (command.resource, writes[command.resource])
+    return shown, [(name, writes[name]) for name in model.resources]
 
 
 def one_line(error: Exception) -> str:
@@ -78,36 +90,32 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
     return state
 
 
-def program(model: Model) -> Callable[[State], Versions]:
+def program(model: Model) -> Callable[[State], dict[Version, jax.Array]]:
     """Makes one function of all dispatches, from the initial content of the resources.
 
     It returns the versions that a command shows, and the last ones, but none that no
     dispatch has written: a model may have many resources, and each one in a program
     takes time to compile.
     """
+    shown, last = _find_versions(model)
+    returned = {version for _, version in shown.values()}.union(last)
 
-    def dmljax_model(initial: State) -> Versions:
+    def dmljax_model(initial: State) -> dict[Version, jax.Array]:
         state = dict(initial)
         writes: Counter[str] = Counter()
-        versions: Versions = {}
-
-        def add(name: str) -> None:
-            version = name, writes[name]
-            if writes[name] and version not in versions:
-                values = model.resources[name].values
-                versions[version] = _elements(
-                    state[name], values.dtype, 0, values.nbytes
-                )
-
+        versions = {}
         for place, command in model.commands.items():
             if isinstance(command, Dispatch):
                 with at_place(place):
                     _apply(command, state, initial)
-                writes.update(command.written)
-            else:
-                add(command.resource)
-        for name in state:
-            add(name)
+                for name in command.written:
+                    writes[name] += 1
+                    version = name, writes[name]
+                    if version in returned:
+                        values = model.resources[name].values
+                        versions[version] = _elements(
+                            state[name], values.dtype, 0, values.nbytes
+                        )
         return versions
 
     return dmljax_model

@@ -1,7 +1,7 @@
-"""Runs model files: `run_model`, and the devices that can run them.
+"""`run_model`, and the device of a program.
 
-A model is read and checked as a whole (`parse`), then compiled to one program and run
-(`program`). Then its files are written, and then its text is printed (`output`).
+`parse` reads and checks a model as a whole. `program` compiles it to one program and
+runs that. `output` then writes its files, and last prints its text.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 
 from dmljax._arguments import integer
 from dmljax._check import ModelError, as_python, quoted, shortened
-from dmljax._model.limits import MOST_ELEMENTS
+from dmljax._model.files import MOST_ELEMENTS
 from dmljax._model.output import print_outputs, write_outputs
 from dmljax._model.parse import parse_model
 from dmljax._model.program import execute, one_line
@@ -101,7 +101,7 @@ def run_model(
 
 
 def find_device(device: str | jax.Device | None) -> jax.Device | None:
-    """Finds a device; ModelError if the machine has none of the platform."""
+    """Finds a device. A ModelError says that the machine has none of the platform."""
     if isinstance(device, jax.Device):
         return device
     if not isinstance(device, str | None):
@@ -109,8 +109,8 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
             f"run_model: device is {as_python(device)}; it must be a jax.Device, "
             f"{', '.join(map(repr, PLATFORMS))} or None."
         )
-    # This starts JAX's backends, and fails if JAX_PLATFORMS names one that is not
-    # there. JAX raises either of these errors for it.
+    # This starts JAX's backends. If JAX_PLATFORMS names a missing platform, JAX raises
+    # one of these two errors.
     try:
         jax.local_devices()
     except (RuntimeError, AssertionError) as error:
@@ -123,7 +123,7 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
         return None
     try:
         return jax.local_devices(backend=device)[0]
-    except RuntimeError as error:  # whose text lists the platforms that are there
+    except RuntimeError as error:  # its text lists the platforms of this machine
         raise ModelError(
             f"device {quoted(device)} is not present: {one_line(error)}"
         ) from error

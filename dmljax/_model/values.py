@@ -1,29 +1,27 @@
 """Resources and their initial values: lists, repeated values, steps and files.
 
 A resource begins with the values that DxDispatch gives it, or the model is refused.
-The content of files is read in `files`.
+`files` reads values from files.
 """
 
 import contextlib
-import os
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import LONGEST_PATH, ModelError, as_json, quoted
+from dmljax._check import ModelError, as_json
 from dmljax._directml.tensor import DataType
-from dmljax._model.files import read_values
+from dmljax._model.files import Room, read_source
 from dmljax._model.format import (
     DATA_TYPES,
     Element,
     Repeated,
     ResourceFields,
-    Source,
+    SourceFile,
     Steps,
 )
-from dmljax._model.limits import Room, read_file
 
 
 class Resource(NamedTuple):
@@ -40,24 +38,21 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
     if not values.size:
         raise ModelError("the initial values have 0 elements; there must be one.")
     data_type = fields.initial_values_data_type
-    if isinstance(fields.initial_values, Source):  # a .npy file has its own
+    if isinstance(fields.initial_values, SourceFile):  # a .npy file has its own
         data_type = DataType[values.dtype.name.upper()]
-    offset = fields.initial_values_offset_in_bytes
-    end = offset + values.nbytes
-    # A buffer has a multiple of 4 bytes, as the size has that a tensor description
+    # A buffer has a multiple of 4 bytes, like the size that a tensor description
     # implies. The bytes that rounding adds are not shown.
-    size = -(-values.nbytes // 4) * 4
     shown = values.nbytes
-    written = "missing"
+    size = -(-shown // 4) * 4
     if fields.size_in_bytes is not None:
         size = shown = fields.size_in_bytes
-        written = str(size)
-    if size < end:
-        begin = f" and begin at byte {offset}" if offset else ""
+    offset = fields.initial_values_offset_in_bytes
+    end = offset + values.nbytes
+    if end > shown:
         raise ModelError(
-            f"the field 'sizeInBytes' is {written}, while the "
-            f"initial values have {values.nbytes} bytes{begin}; it must be at least "
-            f"{end}."
+            f"the initial values have {values.nbytes} bytes and begin at byte "
+            f"{offset}, while the buffer has {shown} bytes; the field 'sizeInBytes' "
+            f"must be at least {end}."
         )
     room.take(size // values.itemsize)
     check_x64("initialValuesDataType", "'initialValues'", values.dtype)
@@ -71,25 +66,21 @@ def _initial_values(fields: ResourceFields, folder: Path, room: Room) -> np.ndar
     """Makes the flat initial values of a resource: bytes for a list of mixed types."""
     values = fields.initial_values
     data_type = fields.initial_values_data_type
-    if isinstance(values, Source):
-        return _read_source(values.source_path, fields, folder, room)
-    if isinstance(values, Repeated | Steps):
-        room.check(values.value_count, "it")
-        _require_type(data_type)
-        return _generate(values, data_type)
-    if values and isinstance(values[0], Element):
+    if isinstance(values, list) and values and isinstance(values[0], Element):
         return _join_mixed(values, data_type)
-    _require_type(data_type)
-    return _read_numbers(values, data_type)
-
-
-def _require_type(data_type: DataType) -> None:
-    """Requires that the type of the values is known."""
-    if data_type == DataType.UNKNOWN:
+    is_npy = False
+    if isinstance(values, SourceFile):
+        is_npy = Path(values.source_path).suffix.lower() == ".npy"
+    if data_type == DataType.UNKNOWN and not is_npy:
         raise ModelError(
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
             "and a list of objects with 'type' and 'value' carry their own types."
         )
+    if isinstance(values, list):
+        return _read_numbers(values, data_type)
+    if isinstance(values, Repeated | Steps):
+        return _generate(values, data_type, room)
+    return read_source(values.source_path, fields, folder, room)
 
 
 def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
@@ -154,8 +145,9 @@ def _join_mixed(elements: list[Element], data_type: DataType) -> np.ndarray:
     return np.frombuffer(content, np.uint8)
 
 
-def _generate(values: Repeated | Steps, data_type: DataType) -> np.ndarray:
+def _generate(values: Repeated | Steps, data_type: DataType, room: Room) -> np.ndarray:
     """Makes the values that an object describes."""
+    room.check(values.value_count, "it")
     if isinstance(values, Repeated):
         value = _read_number(values.value, data_type, "the field 'value'")
         return np.full(values.value_count, _as_array(value, data_type))
@@ -167,19 +159,3 @@ def _generate(values: Repeated | Steps, data_type: DataType) -> np.ndarray:
     # step, and integers wrap around.
     with np.errstate(over="ignore", invalid="ignore"):
         return np.add.accumulate(array, dtype=array.dtype)
-
-
-def _read_source(
-    name: str, fields: ResourceFields, folder: Path, room: Room
-) -> np.ndarray:
-    """Reads a file, whose path is relative to `folder` or to the current directory."""
-    path = folder / name
-    # Unlike the methods of a Path, os.path.exists never raises.
-    if os.path.exists(name) and not os.path.exists(path):
-        path = Path(name)
-    if path.suffix.lower() != ".npy":
-        _require_type(fields.initial_values_data_type)
-    place = f"sourcePath {quoted(name, LONGEST_PATH)}"
-    what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
-    content = read_file(path, what, room.left)
-    return read_values(content, path, fields, place, room)

@@ -64,7 +64,7 @@ FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
         (int | float, [1, 2.5, "nan"], [True, [1], "x"]),
         (int, [0, 2**64 - 1], [-1, 2**64, 1.0, True, "1"]),
         (tuple[int, ...], [[], [1, 2**32 - 1]], [[0], [2**32], [1.0], [True], 1]),
-        (list[int] | None, [[-1, 2**70]], [[1.0], ["1"], 1]),
+        (list[int], [[-1, 2**70]], [[1.0], ["1"], 1]),
         (str | list[str], [FLAG, [], [FLAG, "NONE"]], [1, [1], "none", ["FAST"]]),
         (DataType, ["UNKNOWN", "DML_TENSOR_DATA_TYPE_INT8"], ["INT4", "int8", 1]),
     ],

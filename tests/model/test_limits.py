@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax._model.limits import read_file
+from dmljax._model.files import read_file
 from tests.model import models as m
 
 ADVICE = "(--max-elements, or max_elements in Python)."

@@ -10,45 +10,33 @@ import pytest
 import dmljax
 from dmljax._model import output
 from tests.model import models as m
-from tests.model.test_values import MIXED
 
 # Text
+
+
+BITS = "[ 0] -2 (0xFFFE)|" + "|".join(f"[ {n}] 0 (0x   0)" for n in range(1, 10))
 
 
 @pytest.mark.parametrize(
     ("data_type", "values", "text"),
     [
-        ("INT8", [-65], "-65"),
-        ("UINT32", [2**32 - 1], "4294967295"),
-        ("FLOAT32", [1e6, 123456, 0.1, -0.0], "1e+06, 123456, 0.1, -0"),
-        ("FLOAT16", ["nan", "inf", "-inf", 0.1], "nan, inf, -inf, 0.0999756"),
+        ("INT8", [-65], " -65"),
+        ("UINT32", [2**32 - 1], " 4294967295"),
+        ("FLOAT32", [1e6, 123456, 0.1, -0.0], " 1e+06, 123456, 0.1, -0"),
+        ("FLOAT16", ["nan", "inf", "-inf", 0.1], " nan, inf, -inf, 0.0999756"),
+        ("INT16", [-2] + 9 * [0], f"|{BITS}"),
     ],
 )
 def test_printed_numbers(data_type, values, text, capsys):
-    dmljax.run_model(m.model({"a b": m.data(data_type, values)}, {}, m.show("a b")))
-    assert capsys.readouterr().out == f"Resource 'a b': {text}\n"
-
-
-def test_printed_numbers_with_bits(capsys):
-    resource = m.data("INT16", [-2, *range(9)])
-    dmljax.run_model(m.holding(resource, m.show("r", verbose=True)))
-    _, first, second, *_, last = capsys.readouterr().out.splitlines()
-    shown = ["[ 0] -2 (0xFFFE)", "[ 1] 0 (0x   0)", "[ 9] 8 (0x   8)"]
-    assert [first, second, last] == shown
+    command = m.show("r", verbose="|" in text)
+    dmljax.run_model(m.holding(m.data(data_type, values), command))
+    assert capsys.readouterr().out == f"Resource 'r':{text}\n".replace("|", "\n")
 
 
 def test_text_for_which_there_is_no_memory(monkeypatch):
     monkeypatch.setattr(output, "text_of", lambda *given, **more: bytearray(2**62))
     message = "model, command 2 (print): there is not enough memory for it."
     assert m.refusal(m.padding_model()) == message
-
-
-def test_a_list_of_mixed_types_is_not_printed():
-    mixed = {"initialValues": MIXED}
-    message = m.refused_resource(mixed, m.show("r"))
-    assert message.endswith("types and cannot be printed; write it to a file.")
-    message = m.refused_resource(mixed, m.save("r", "r.npy"))
-    assert "a .npy file needs one data type, and the resource has a list" in message
 
 
 # Files

@@ -55,9 +55,9 @@ def test_the_size_and_the_offset(more, expected):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"sizeInBytes": 11}, "is 11, while the initial values have 12 bytes; it must"),
-        ({OFFSET: 8}, "is missing, while the initial values have 12 bytes and begin"),
-        ({OFFSET: 8, "sizeInBytes": 19}, "and begin at byte 8; it must be at least 20"),
+        ({"sizeInBytes": 11}, "byte 0, while the buffer has 11 bytes; the field 'size"),
+        ({OFFSET: 1}, "have 12 bytes and begin at byte 1, while the buffer has 12 by"),
+        ({OFFSET: 8, "sizeInBytes": 19}, "'sizeInBytes' must be at least 20."),
     ],
 )
 def test_a_wrong_size(more, message):
@@ -66,10 +66,11 @@ def test_a_wrong_size(more, message):
 
 # Elements of different types
 
+INT8 = {"type": "INT8", "value": -1}
 MIXED = [
     {"name": "count", "type": "UINT32", "value": 6},
     {"type": "DML_TENSOR_DATA_TYPE_FLOAT16", "value": 1.5},
-    {"type": "INT8", "value": -1},
+    INT8,
     {"type": "FLOAT64", "value": "inf"},
 ]
 
@@ -80,21 +81,11 @@ def test_a_list_of_mixed_types(folder):
     packed = struct.pack("<Iebd", 6, 1.5, -1, np.inf) + bytes(5)
     assert results["r"].tolist() == list(packed)
     assert (folder / "r.bin").read_bytes() == packed
-
-
-@pytest.mark.parametrize(
-    ("element", "message"),
-    [
-        (7, "it is 7; it must be an object."),
-        ({"type": "INT8", "value": 128}, "the field 'value' is 128; INT8 holds the"),
-        ({"type": 7, "value": 1}, "the field 'type' is 7; it must be one of FLOAT64"),
-        ({"type": "UNKNOWN", "value": 1}, "the field 'type' is UNKNOWN; it must be"),
-    ],
-)
-def test_a_wrong_list_of_mixed_types(element, message):
-    resource = {"initialValues": [*MIXED, element]}
-    message = f"model, resource 'r': initialValues[4]: {message}"
-    assert m.refused_resource(resource).startswith(message)
+    for command, message in (
+        (m.show("r"), "types and cannot be printed; write it to a file."),
+        (m.save("r", "r.npy"), "a .npy file needs one data type, and the resource has"),
+    ):
+        assert message in m.refused_resource(resource, command)
 
 
 # Errors
@@ -118,8 +109,24 @@ FLOATS = "it must be a number, or for floats also 'nan', 'inf' or '-inf'."
         ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have one"),
         ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
         ("UINT8", m.line(0, 1, 1), "the initial values have 0 elements; there must"),
-        ("UINT8", [{"type": "INT8", "value": 1}], "Type' is UINT8, while the initial"),
+        ("UINT8", [INT8], "'initialValuesDataType' is UINT8, while the initial"),
         (None, [1], "'initialValuesDataType' is missing or UNKNOWN; only a .npy file"),
+        (None, [*MIXED, 7], "'r': initialValues[4]: it is 7; it must be an object."),
+        (
+            None,
+            [INT8 | {"value": 128}],
+            "initialValues[0]: the field 'value' is 128; I",
+        ),
+        (
+            None,
+            [INT8 | {"type": 7}],
+            "the field 'type' is 7; it must be one of FLOAT64",
+        ),
+        (
+            None,
+            [INT8 | {"type": "UNKNOWN"}],
+            "the field 'type' is UNKNOWN; it must be ",
+        ),
     ],
 )
 def test_wrong_values(data_type, values, message):
