@@ -152,7 +152,7 @@ def _check_image_type(data_type: DataType) -> None:
 
 @contextlib.contextmanager
 def converting(place: str) -> Iterator[None]:
-    """Turns every exception of a decoder or an encoder into a ModelError."""
+    """Makes a ModelError of every exception of a decoder or an encoder."""
     try:
         yield
     except ModelError:
@@ -166,7 +166,7 @@ def converting(place: str) -> Iterator[None]:
 
 
 def import_pillow() -> Any:
-    """Imports Pillow's module of images; ModelError if it is not installed."""
+    """Imports Pillow. A ModelError says that it is not installed."""
     try:
         from PIL import Image
     except ImportError:

@@ -235,7 +235,7 @@ def _read_values(value: Any) -> Values:
             "have; give the values."
         )
     if isinstance(value, list):
-        # A list may have millions of elements, and most lists are plain.
+        # A list may have millions of elements. Most have plain numbers alone.
         if {int, float}.issuperset(map(type, value)):
             return value
         elements = []

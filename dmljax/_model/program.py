@@ -53,7 +53,7 @@ def execute(
 def _find_versions(
     model: Model,
 ) -> tuple[dict[str, tuple[Print | WriteFile, Version]], list[Version]]:
-    """Returns the version that each command shows, and the last of each resource."""
+    """Returns the commands that show a version, and the last one of each resource."""
     shown = {}
     writes: Counter[str] = Counter()
     for place, command in model.commands.items():
@@ -73,7 +73,7 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
     """Returns the initial content of the resources that are bound.
 
     If all tensors in a resource are elements of its type, the program holds these
-    elements. Otherwise it holds bytes, and converts them at each dispatch.
+    elements. If one is not, it holds bytes, and converts them at each dispatch.
     """
     state: dict[str, np.ndarray] = {}
     dispatches = [c for c in model.commands.values() if isinstance(c, Dispatch)]

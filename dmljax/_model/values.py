@@ -28,8 +28,9 @@ class Resource(NamedTuple):
     """A flat buffer."""
 
     data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
-    content: np.ndarray  # the initial bytes
-    values: np.ndarray  # the initial elements that `print` shows; UINT8 for mixed types
+    content: np.ndarray  # all initial bytes
+    # The elements that `print` shows, a view of `content`; UINT8 for mixed types.
+    values: np.ndarray
 
 
 def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
@@ -100,7 +101,7 @@ def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
 
 
 def _as_array(values: Any, data_type: DataType) -> np.ndarray:
-    """A number past the largest one of a floating type becomes infinity."""
+    """Makes an array. A number past the largest float becomes infinity."""
     with np.errstate(over="ignore"):
         if data_type == DataType.FLOAT16:
             # The tool reads a half as a float32, and so rounds it twice.
@@ -109,7 +110,7 @@ def _as_array(values: Any, data_type: DataType) -> np.ndarray:
 
 
 def _read_number(value: float, data_type: DataType, what: str) -> float:
-    """Returns a number; ModelError if `data_type` does not hold it."""
+    """Returns a number that `data_type` can hold. `what` names it in messages."""
     if data_type.dtype.kind == "f":
         try:
             return float(value)
