@@ -24,7 +24,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--rounds": {"type": int, "default": 15},
     "--sent": {"action": "store_true", "help": "print what devices send, no times"},
     "--write": {"action": "store_true", "help": "write the figures into the ledger"},
-    "--only": {"default": "", "help": "text in a case's name"},
+    "--only": {"nargs": "+", "default": [""], "help": "texts, one of a case's name"},
+    "--without": {"help": "a contender that is left out"},
     "--device": {"help": "its name in the ledger, if it is not JAX's"},
     "--commit": {"help": "of the sources, where git can't tell"},
     "--out": {"type": pathlib.Path, "default": ledger.RESULTS, "help": "the ledger"},
@@ -70,11 +71,14 @@ def device_name(device: jax.Device) -> str:
     return str(device.device_kind)
 
 
-def named(cases: Iterable[_T], only: str, text: Callable[[_T], str]) -> list[_T]:
-    """The cases with `only` in their text; ends the program if there are none."""
-    chosen = [case for case in cases if only in text(case)]
+def named(
+    cases: Iterable[_T], only: Sequence[str], text: Callable[[_T], str]
+) -> list[_T]:
+    """The cases with a text of `only`; ends the program if there are none."""
+    chosen = [case for case in cases if any(one in text(case) for one in only)]
     if not chosen:
-        sys.exit(f"no case has {only!r} in its text; python -m benchmarks lists them")
+        words = " or ".join(map(repr, only))
+        sys.exit(f"no case has {words} in its text; python -m benchmarks lists them")
     return chosen
 
 

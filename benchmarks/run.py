@@ -12,6 +12,7 @@ We compare some elements of all results before we time them. The columns of a fi
     peak_mib      of memory: inputs, outputs and temporaries
 """
 
+import dataclasses
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -48,7 +49,7 @@ COMPARED = 2**16
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the chosen cases."""
-    own = "--elements", "--rounds", "--device"
+    own = "--elements", "--rounds", "--device", "--without"
     options = parsed(argv, "benchmarks.run", __doc__, *own)
     device = jax.devices()[0]
     elements = options.elements or ELEMENTS[device.platform]
@@ -63,6 +64,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     print(f"{run['device']}: a copy has {speed:.4g} GB/s\n{LEGEND}", file=sys.stderr)
     failed = 0
     for case in chosen:
+        functions = {n: f for n, f in case.functions.items() if n != options.without}
+        case = dataclasses.replace(case, functions=functions)
         lines, errors = time_case(case, libraries, options.rounds, speed)
         # We go on: a run takes long, and the figures of the others are right.
         failed += len(errors)

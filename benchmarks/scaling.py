@@ -24,7 +24,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax.sharding import Mesh
+from jax.sharding import Mesh, SingleDeviceSharding
 
 from benchmarks import ledger
 from benchmarks.collectives import sent, show_bytes
@@ -87,6 +87,7 @@ def lines(work: Work, elements: int, rounds: int) -> list[ledger.Line]:
     contenders = {"": work}
     if work.twin:
         contenders["jnp, "] = dataclasses.replace(work, function=work.twin)
+    alone = SingleDeviceSharding(jax.devices()[0])
     calls: dict[tuple[str, int], Prepared] = {}
     sizes: dict[tuple[str, int], int] = {}
     for devices in counts():
@@ -97,7 +98,7 @@ def lines(work: Work, elements: int, rounds: int) -> list[ledger.Line]:
             program, structs = compiled(one, first, elements * devices)
             arrays = arrays or made(structs)
             run = functools.partial(program, *arrays)
-            outputs = jax.device_put(jax.tree.leaves(run()), jax.devices()[0])
+            outputs = jax.device_put(jax.tree.leaves(run()), alone)
             if prefix:
                 compare(samples, outputs, ALL["jnp"], work.rtol)
             samples = [sample(output, ALL["jnp"]) for output in outputs]
