@@ -185,9 +185,8 @@ parts=None)
         token.
 
         All reads are in range, and ``checkify.index_checks`` finds no error. The call
-        can be differentiated in `x` and in `fill_value`. The derivative for rows of 16
-        values and more drops rows past the count, and elements without a row, and these
-        checks report that.
+        can be differentiated in `x` and in `fill_value`. The derivative drops rows past
+        the count, and these checks report that.
 
         Args:
           x: sizes S and then any others, where the array that was searched has sizes S.

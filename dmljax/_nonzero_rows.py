@@ -4,16 +4,19 @@ A row that is not *valid* is read somewhere in the array, and is written nowhere
 rows have different coordinates: writes and derivatives rely on it. Which rows are
 valid, and where they lie, is for the caller to say.
 
-The *inverse index* has the row of each element. The derivative of a read of wide rows
-is a scatter by the inverse index, because its transpose is then a gather. JAX would
-transpose a gather into a scatter that adds up, and "rows of a mask and back" with its
-gradient takes three times as long on a CPU (benchmarks/results/x86_64-cpu.csv). For
-narrow rows, the inverse index of all elements takes longer than such a scatter, and JAX
-transposes the gather (docs/development/lab_notes.md). The derivative of a write is a
-scatter by the index, whose transpose is a gather. It needs the inverse index only to
-know which elements were overwritten: the transpose of `scatter_rows` would write zeros
-to them, which takes longer on a CPU. `select_rows` reads by the inverse index, too. All
-of this is custom_jvp and no primitive: JAX transposes each derivative by itself.
+JAX would transpose a gather into a scatter that adds up, also where rows are different.
+The derivative of a read of narrow rows is a gather of unique indices, past the end for
+rows that are not valid: its transpose adds nothing up. For wide rows it is a scatter by
+the *inverse index*, which has the row of each element: its transpose is a gather. "Rows
+of a mask and back" with its gradient takes three times as long on a CPU without it
+(benchmarks/results/x86_64-cpu.csv), while for narrow rows the inverse index of all
+elements takes longer than a scatter (docs/development/lab_notes.md).
+
+The derivative of a write is a scatter by the index, whose transpose is a gather. It
+needs the inverse index only to know which elements were overwritten: the transpose of
+`scatter_rows` would write zeros to them, which takes longer on a CPU. `select_rows`
+reads by the inverse index, too. All of this is custom_jvp and no primitive: JAX
+transposes each derivative by itself.
 """
 
 import math
@@ -26,7 +29,7 @@ from jax import lax
 from jax.sharding import AxisType, PartitionSpec, get_abstract_mesh
 
 from dmljax._check import at_most
-from dmljax._nonzero_forms import WRITE_ONCE, unravel
+from dmljax._nonzero_forms import WRITE_ONCE
 from dmljax._types import to_scalar
 
 Index = tuple[jax.Array, ...]  # the coordinates of rows along each dimension
@@ -37,51 +40,49 @@ WIDE = 16  # values of a row from which on the inverse index pays
 
 def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     """Reads the valid rows, and any row for the others: all reads are in range."""
-    rows = valid.shape[0]
-    sizes = x.shape[: len(index)]
+    if 0 not in x.shape:
+        return _read(x, valid, index)
+    # Nothing is read, but the result is made of `x`: JAX ignores the device of an
+    # argument that a program does not read.
     row_sizes = x.shape[len(index) :]
-    if 0 in x.shape:
-        # Nothing is read, but the result is made of `x`: JAX ignores the device of an
-        # argument that a program does not read.
-        widths = [(0, rows, 0)] + [(0, 0, 0)] * len(row_sizes)
-        return lax.pad(x.reshape(0, *row_sizes), x.dtype.type(0), widths)
-    if at_most(WIDE, math.prod(row_sizes)):
-        return _read_wide(x, valid, index)
-    # The transpose adds zeros for the rows that are not valid. If they all read element
-    # 0, the threads of a GPU would wait for one another to add there.
-    elements = to_scalar(math.prod(sizes), np.uint32)
-    others = unravel(lax.rem(lax.iota(np.uint32, rows), elements), sizes, len(index))
-    inside = [
-        jnp.where(valid, column, lax.convert_element_type(other, column.dtype))
-        for column, other in zip(index, others.T, strict=True)
-    ]
-    return _gather(x, tuple(inside))
+    widths = [(0, valid.shape[0], 0)] + [(0, 0, 0)] * len(row_sizes)
+    return lax.pad(x.reshape(0, *row_sizes), x.dtype.type(0), widths)
 
 
 @jax.custom_jvp
-def _read_wide(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+def _read(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     """Reads the valid rows, and element 0 for the others."""
-    return _gather(x, tuple(jnp.where(valid, column, 0) for column in index))
+    inside = tuple(jnp.where(valid, column, 0) for column in index)
+    return _gather(x, inside, mode="promise_in_bounds")
 
 
-@_read_wide.defjvp
-def _read_wide_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
-    rows = _read_wide(*primals)
+@_read.defjvp
+def _read_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+    x, valid, index = primals
+    x_tangent, *_ = tangents
+    rows = _read(*primals)
+    if not _is_wide(x, index):
+        past = _past_the_end(x, valid, index)
+        unique: Any = {"mode": "fill", "fill_value": 0, "unique_indices": True}
+        return rows, _gather(x_tangent, past, **unique)
     zeros = jnp.zeros_like(rows)
     if rows.shape[0] == 0:  # JAX can't transpose a scatter into an empty array
         return rows, zeros
-    tangent = zeros.at[_inverse(*primals)].add(tangents[0], **WRITE_ONCE)
-    return rows, tangent
+    return rows, zeros.at[_inverse(*primals)].add(x_tangent, **WRITE_ONCE)
 
 
-def _gather(x: jax.Array, index: Index) -> jax.Array:
-    """Reads rows that are all in range."""
+def _is_wide(x: jax.Array, index: Index) -> bool:
+    """Whether the inverse index pays for rows of so many values."""
+    return at_most(WIDE, math.prod(x.shape[len(index) :]))
+
+
+def _gather(x: jax.Array, index: Index, **options: Any) -> jax.Array:
     # Over explicit mesh axes, JAX asks how the rows are divided: each as `x` is. Under
     # vmap, these axes may divide the batch of the index alone.
     spec = None
     if AxisType.Explicit in get_abstract_mesh().axis_types:
         spec = PartitionSpec(None, *jax.typeof(x).sharding.spec[len(index) :])
-    return x.at[index].get(mode="promise_in_bounds", out_sharding=spec)
+    return x.at[index].get(**options, wrap_negative_indices=False, out_sharding=spec)
 
 
 # WRITE
@@ -100,7 +101,6 @@ def write_rows(
 ) -> jax.Array:
     """Writes the valid rows into x."""
     elements = math.prod(x.shape[: len(index)])
-    values = math.prod(x.shape[len(index) :])  # of a row
     # A scatter moves the rows alone, but it writes into the array. XLA copies the array
     # first if the program was called with it, or needs it later. On an H100, a select
     # takes 0.56 to 0.64 of the time for 2^20 elements, and 0.88 to 0.93 for 2^12
@@ -110,7 +110,7 @@ def write_rows(
     # long with a row for each element, and twice as long with half as many rows
     # (docs/development/lab_notes.md). So we chose the select for wide rows, if there
     # are rows for at least half of the elements.
-    if not (at_most(elements, 2 * rows.shape[0]) and at_most(WIDE, values)):
+    if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
         return scatter_rows(x, rows, valid, index)
     written: jax.Array = lax.platform_dependent(
         x, rows, valid, index, **WRITE_ON_PLATFORM, default=scatter_rows
@@ -131,7 +131,7 @@ def select_rows(
     """Reads the row of each element, and keeps the element if it has none."""
     inverse = _inverse(x, valid, index)
     has_row = inverse < to_scalar(rows.shape[0], np.uint32)
-    read = _read_wide(rows, has_row, (inverse,))
+    read = _read(rows, has_row, (inverse,))
     return jnp.where(repeated(has_row, x), read, x)
 
 
