@@ -60,11 +60,12 @@ def _read(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
 def _read_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     x, valid, index = primals
     x_tangent, *_ = tangents
-    rows = _read(*primals)
     if not _is_wide(x, index):
+        # Both read by the same index: another one would take longer.
         past = _past_the_end(x, valid, index)
         unique: Any = {"mode": "fill", "fill_value": 0, "unique_indices": True}
-        return rows, _gather(x_tangent, past, **unique)
+        return _gather(x, past, **unique), _gather(x_tangent, past, **unique)
+    rows = _read(*primals)
     zeros = jnp.zeros_like(rows)
     if rows.shape[0] == 0:  # JAX can't transpose a scatter into an empty array
         return rows, zeros
