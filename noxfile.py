@@ -27,7 +27,7 @@ FORMS = [pathlib.Path(f"tests/test_{name}_forms.py") for name in ("nonzero", "pa
 LEFT_OUT = [
     *FORMS,
     pathlib.Path("tests/pallas/gpu"),
-    pathlib.Path("tests/pallas/tpu"),
+    pathlib.Path("tests/pallas/test_tpu.py"),
     pathlib.Path("tests/transforms/test_lockstep.py"),
     pathlib.Path("tests/transforms/test_races.py"),
     *(

@@ -240,24 +240,14 @@ def _sizes(
     return [batch, (*batch, rows, columns)]
 
 
-def _by_kernel(
-    platform: str,
-    x: jax.Array,
-    *origin: jax.Array,
-    rank: int,
-    size: int | None,
-    **static: Any,
-) -> Outputs:
+def _by_kernel(platform: str, *operands: jax.Array, **static: Any) -> Outputs:
     """Finds the coordinates by the kernel of a platform."""
     # Not every JAX has the modules that a kernel imports.
     if platform == "cuda":
         from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates as kernel
     else:
-        from dmljax.pallas.tpu._nonzero_coordinates import nonzero_coordinates as kernel
-    lines, restore = forms.flatten_lines(x, *origin, rank=rank, size=size)
-    origins = [lines.origin] if origin else []
-    outputs = kernel(lines.x, *origins, sizes=lines.sizes, rows=lines.rows, **static)
-    return restore(*outputs)
+        from dmljax.pallas.tpu import nonzero_coordinates as kernel
+    return kernel(*operands, **static)
 
 
 NONZERO_COORDINATES = OperatorPrimitive(

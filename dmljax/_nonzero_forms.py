@@ -262,17 +262,22 @@ def nonzero_words(
     columns: int,
     fill: int | None,
     running_sum: Callable[[jax.Array], jax.Array] = lax.cumsum,
+    compact: Callable[..., jax.Array] | None = None,
 ) -> Outputs:
-    """Compacts bit words by a scatter, or by a forward fill if `size` is given."""
+    """Compacts bit words by a scatter, or by a forward fill if `size` is given.
+
+    `compact` replaces these: `(words, starts, origin, rows) -> offsets`, by lines.
+    """
     lines, restore = flatten_lines(x, origin, rank=rank, size=size, fill=fill)
     words = bit_words(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
-    compact = scatter_bits if size is None else fill_forward
-    find = functools.partial(compact, rows=lines.rows)
+    if compact is None:
+        of_line = scatter_bits if size is None else fill_forward
+        compact = jax.vmap(of_line, (0, 0, 0, None))
     with index_mode(lines.x.shape[1], lines.rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
-        offset = jax.vmap(find)(words, starts, lines.origin)
+        offset = compact(words, starts, lines.origin, lines.rows)
     return restore(count, unravel(offset, lines.sizes, columns))
 
 
@@ -312,15 +317,20 @@ def offsets_in_words(
     """Finds the bit of each row in the bit word of this row, and returns its offset."""
     row = lax.iota(np.uint32, word.size)
     before = row - starts[word]  # set bits of the word before the one of this row
-    bits = words[word]
-    # Bisection: the bit is `step` places further if at most `before` are below that.
-    bit = jnp.zeros_like(row)
-    for step in (16, 8, 4, 2, 1):
-        further = bit + step
-        bit = jnp.where(ones_below(bits, further) <= before, further, bit)
+    bit = find_bit(words[word], before)
     offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + bit
     total = starts[-1] + lax.population_count(words[-1])
     return jnp.where(row < total, offset, 0)
+
+
+def find_bit(word: jax.Array, before: jax.Array) -> jax.Array:
+    """Returns the index of the set bit that has `before` set bits below it."""
+    bit = jnp.zeros_like(before)
+    # Bisection: the bit is `step` further if at most `before` set bits are below that.
+    for step in (16, 8, 4, 2, 1):
+        further = bit + step
+        bit = jnp.where(ones_below(word, further) <= before, further, bit)
+    return bit
 
 
 def ones_below(word: jax.Array, bit: jax.Array) -> jax.Array:

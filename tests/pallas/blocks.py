@@ -8,7 +8,6 @@ programs, and the last program is cut.
 import jax
 
 from dmljax.pallas.gpu import _nonzero_plan
-from dmljax.pallas.tpu import _nonzero_coordinates
 
 # Of the kernels for NVIDIA GPUs.
 SMALL = {
@@ -19,8 +18,6 @@ SMALL = {
         "FEW_TILES": 6,
     }
 }
-# The kernels for TPUs have few vectors: their interpreter takes time for each.
-SMALL_ON_TPU = {_nonzero_coordinates: {"VECTORS": 32, "WINDOW": 40}}
 REAL = {
     module: {name: getattr(module, name) for name in sizes}
     for module, sizes in SMALL.items()

@@ -42,7 +42,7 @@ import numpy as np
 from jax import lax
 
 from dmljax._check import NoKernelError
-from dmljax._nonzero_forms import BIT_WORD, pack
+from dmljax._nonzero_forms import BIT_WORD, flatten_lines, pack
 from dmljax._types import Outputs
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
@@ -58,19 +58,17 @@ from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 
 def nonzero_coordinates(
     x: jax.Array,
-    *origins: jax.Array,
-    sizes: tuple[int, ...],
-    rows: int,
+    *origin: jax.Array,
+    rank: int,
+    size: int | None,
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """Finds the non-zeros of lines.
-
-    `x`, `sizes` and `rows` are those of a `Lines`. `origins` has its `origin`, or
-    nothing if each is 0.
-    """
-    batch, elements = x.shape
-    sizes = sizes[-columns:] or (1,)  # a scalar has one coordinate
+    """Finds the coordinates: a form of the operator."""
+    lines, restore = flatten_lines(x, *origin, rank=rank, size=size)
+    batch, elements = lines.x.shape
+    rows = lines.rows
+    sizes = lines.sizes[-columns:] or (1,)  # a scalar has one coordinate
     written = min(rows, elements)
     plan = NonzeroPlan(batch, elements, written, sizes, fill)
     if plan.programs >= 2**31:  # more than a grid can have
@@ -80,8 +78,8 @@ def nonzero_coordinates(
         )
     counts, coordinates = launch_threads(
         find_in_tiles if plan.is_short else find_in_shares,
-        pack(x, plan.length).reshape(-1),
-        *origins,
+        pack(lines.x, plan.length).reshape(-1),
+        *([lines.origin] if origin else []),
         operator="nonzero_coordinates",
         programs=plan.programs,
         warps=plan.warps,
@@ -97,7 +95,7 @@ def nonzero_coordinates(
     if rows > written:  # this is rare, and not worth a path in the kernel
         more = ((0, 0, 0), (0, rows - written, 0), (0, 0, 0))
         coordinates = lax.pad(coordinates, np.uint32(fill or 0), more)
-    return counts, coordinates
+    return restore(counts, coordinates)
 
 
 def find_in_shares(t: Any, *memories: Any, plan: NonzeroPlan) -> None:

@@ -51,7 +51,7 @@ class NonzeroPlan:
 
     @property
     def is_short(self) -> bool:
-        """Whether a tile has one whole line or several. Otherwise programs share one."""
+        """Whether a tile has one or several whole lines. Else programs share a line."""
         return self.tiles <= 1
 
     @property

@@ -1,0 +1,147 @@
+"""The kernel of NONZERO_COORDINATES for TPUs, through Mosaic; not public.
+
+XLA would scatter, and a TPU has no instruction for that. So the kernel finds the bit
+word of each row, and XLA does all the rest of `nonzero_words`. For example, with bit
+words of 4 elements:
+
+    bit words    0110   0000   1101      the first row of each is 0, 2 and 2
+    rows         0110 0110 | 1101 1101 1101
+
+The kernel visits the bit words in order, and overwrites all rows of one or two
+registers from the first row on. The next bit word overwrites the rows that are not of
+this one.
+
+A *register* of a TPU has 128 *lanes*. Pallas copies *blocks* of arrays into fast
+memory, and scalars into a memory of their own, SMEM
+(https://docs.jax.dev/en/latest/pallas/tpu/details.html). We have not run the kernel on
+a chip: docs/how_to/implementation.md says how we checked it.
+"""
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax import lax
+from jax.experimental import pallas as pl
+from jax.experimental.pallas import tpu
+
+from dmljax._check import NoKernelError
+from dmljax._jax import struct
+from dmljax._nonzero_forms import BIT_WORD, find_bit, nonzero_words, valid_rows
+from dmljax._types import Outputs
+
+LANES = 128
+WORDS = 1024  # bit words of a block
+
+
+def nonzero_coordinates(x: jax.Array, *origin: jax.Array, **static: Any) -> Outputs:
+    """Finds the coordinates: a form of the operator."""
+    return nonzero_words(x, *origin, compact=compact, **static)
+
+
+def compact(
+    words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
+) -> jax.Array:
+    """Returns the offsets of the first `rows` set bits of each line, and 0 past them.
+
+    `words` and `starts` are (lines, bit words of a line), and `origin` is (lines,).
+    """
+    lines, width = words.shape
+    most = lines * (rows + BIT_WORD)  # the last bit word of a line may have more
+    if max(words.size * BIT_WORD, most) >= 2**31 - 2 * WORDS * BIT_WORD:
+        raise NoKernelError(
+            f"NONZERO_COORDINATES: the kernel for TPUs can't count {lines * rows} rows "
+            f"of {words.size * BIT_WORD} elements in 31 bits; use implementation=None "
+            "or 'xla'."
+        )
+    words = jnp.where(starts < rows, words, 0)
+    count = lax.population_count(words).sum(1, dtype=np.uint32)
+    ends = jnp.cumsum(count)
+    # The kernel takes all lines for a single line without gaps.
+    begin = ends - count
+    first = begin[:, None] + jnp.minimum(starts, count[:, None])
+    bits, places = _fill_forward(words.ravel(), first.ravel(), ends[-1:], most)
+    before = places % np.uint32(BIT_WORD)
+    offset = (places - before + find_bit(bits, before)).ravel()
+    of_line = jax.vmap(lambda i: lax.dynamic_slice(offset, (i,), (rows,)))(begin)
+    line = lax.iota(np.uint32, lines) * np.uint32(width * BIT_WORD)
+    of_line += (origin - line)[:, None]
+    return jnp.where(valid_rows(count, rows), of_line, 0)
+
+
+def _fill_forward(
+    words: jax.Array, first: jax.Array, count: jax.Array, most: int
+) -> list[jax.Array]:
+    """Returns the bit word of each row, and where it lies.
+
+    `first` is the first row of each bit word. The second result is 32 times the index
+    of the bit word, and added to that the number of set bits before the one of the row.
+    """
+    blocks = pl.cdiv(words.size, WORDS)
+    more = blocks * WORDS - words.size
+    words = jnp.append(words, jnp.zeros(more, np.uint32))
+    first = jnp.append(first, jnp.broadcast_to(count, more))
+    # The first row of each block, and the end of the last one.
+    bounds = jnp.append(first[::WORDS], count)
+    rows = WORDS * BIT_WORD  # of a block
+    of_scalars = pl.BlockSpec(
+        (1, 1, WORDS), lambda block, *_: (block, 0, 0), memory_space=tpu.SMEM
+    )
+    # The rows of a block of bit words lie in one block of the output or in two, and the
+    # kernel runs once for each of the two. Blocks of the output are visited in order,
+    # and a block stays in memory until the next one.
+    of_rows = pl.BlockSpec(
+        (rows // LANES, LANES),
+        lambda block, part, bounds: (lax.div(bounds[block + part], np.int32(rows)), 0),
+    )
+    shape = (most // rows + 1) * rows // LANES, LANES
+    launch = pl.pallas_call(
+        _fill_block,
+        grid_spec=tpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1,
+            grid=(blocks, 2),
+            in_specs=[of_scalars] * 2,
+            out_specs=[of_rows] * 2,
+        ),
+        out_shape=[struct(shape, np.dtype(np.int32), words)] * 2,
+        name="dmljax_nonzero_coordinates",
+    )
+    scalars = (x.astype(np.int32).reshape(-1, 1, WORDS) for x in (words, first))
+    # Mosaic takes indices of 32 bits only. In x64 mode JAX would make them 64.
+    with jax.enable_x64(False):
+        outputs = launch(bounds.astype(np.int32), *scalars)
+    return [x.astype(np.uint32) for x in outputs]
+
+
+def _fill_block(bounds: Any, words: Any, first: Any, bits: Any, places: Any) -> None:
+    """Overwrites the rows of a block of bit words within a block of the output."""
+    block, part = pl.program_id(0), pl.program_id(1)
+    rows = np.int32(bits.size)
+    begin, end = bounds[block], bounds[block + 1]
+    output = lax.div(bounds[block + part], rows)
+    lane = lax.broadcasted_iota(np.int32, (1, LANES), 1)
+
+    def overwrite(i: Any, register: Any) -> None:
+        row = register * np.int32(LANES) + lane
+        is_before = row < first[0, 0, i]
+        place = (block * np.int32(WORDS) + i) * np.int32(BIT_WORD)
+        place += (row - first[0, 0, i]) & np.int32(BIT_WORD - 1)
+
+        @pl.when(lax.div(register * np.int32(LANES), rows) == output)
+        def _() -> None:
+            at = pl.ds(lax.rem(register, np.int32(len(bits))), 1)
+            bits[at] = jnp.where(is_before, bits[at], words[0, 0, i])
+            places[at] = jnp.where(is_before, places[at], place)
+
+    def visit(i: Any, carry: Any) -> Any:
+        register = lax.div(first[0, 0, i], np.int32(LANES))
+        overwrite(i, register)
+        overwrite(i, register + np.int32(1))
+        return carry
+
+    # A block without set bits, and a second block of the output that is the first one,
+    # need no work.
+    @pl.when((begin < end) & (lax.div(begin, rows) + part <= output))
+    def _() -> None:
+        lax.fori_loop(np.int32(0), np.int32(WORDS), visit, 0)
