@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from jax.sharding import PartitionSpec as P
 
 import dmljax.numpy as dnp
 from dmljax import nonzero_coordinates
@@ -23,7 +24,8 @@ from dmljax._nonzero_forms import (
     zero_patterns,
 )
 from tests import oracles, samples, subjects
-from tests.checks import assert_same, launches, needs_kernels, struct
+from tests.checks import assert_same, launches, needs_devices, needs_kernels, struct
+from tests.meshes import sharding_of
 
 # THE FORMULAS
 
@@ -119,6 +121,18 @@ def test_each_form_of_nothing(form, shape, size, fill):
     )
 
 
+@needs_devices
+@pytest.mark.parametrize("spec", [P(), P("a")])
+def test_wide_types_outside_of_x64_mode(spec):
+    """Over automatic axes, by the form that XLA divides. In float32, 1e-300 is 0."""
+    x = 1e-300 * np.eye(8)
+    with jax.enable_x64(True):
+        placed = jax.device_put(x, sharding_of("8", spec))
+        traced = jax.jit(nonzero_coordinates).trace(placed)
+    found = traced.lower().compile()(placed)
+    assert_same(tuple(found), oracles.nonzero_coordinates(x))
+
+
 @each_form
 def test_each_form_counts_from_the_first_element_of_a_part(form):
     """The lines are two parts of a tensor. Each has more than 40 rows."""
@@ -200,12 +214,11 @@ def test_a_constant_mask_is_not_folded(form, size):
 
 
 def test_doors_fold_no_constant_mask():
+    """A mask of NumPy is searched while a program is traced, and is not in it."""
     mask = share(0.5, (2**17,))
     for program in (
-        lambda x: dnp.extract(mask, x, size=2**12),
-        lambda x: dnp.extract(mask, x),
+        lambda x: dnp.extract(jnp.asarray(mask), x, size=2**12),
         lambda x: (dnp.nonzero(jnp.asarray(mask), size=2**12), x),
-        lambda x: (dnp.nonzero(mask), x),
     ):
         assert large_constants(program, np.ones(2**17, np.float32)) == {mask.size}
 

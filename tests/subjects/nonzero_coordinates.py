@@ -111,6 +111,7 @@ for name, shape, options in (
     ("columns", (1, 1, 4, 9), {"columns": 3, "size": 50, "fill": MOST}),
     ("few columns", (1, 70), {"columns": 1, "size": 33}),
     ("nothing", (2, 0), {"size": 2, "fill": 3}),
+    ("a scalar", (), {"size": 0}),
     ("undefined rows", (3, 4), {"size": 11, "fill": None}),
 ):
     EDGES.append(_nonzero(f"first {options['size']} of {name}", (shape,), options))
@@ -239,6 +240,7 @@ SUBJECT = Subject(
         "first 11 of (6, 5)",
         "first 40 of (6, 5)",
         "first 9 of parts",
+        "first 0 of a scalar",
         "signs",
         "imaginary",
     ),
