@@ -27,6 +27,7 @@ from dmljax import (
     _padding_forms,
 )
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES as NONZERO
+from dmljax._nonzero_kernels import DEFAULT_FROM
 from dmljax._padding import ADJOINT, PADDING
 
 ALL_ROWS = "^nonzero_coordinates (float32|uint8) .*[15]0.0% non-zero forward"
@@ -74,7 +75,6 @@ def search(
 _swapped, _dict = mock.patch.object, mock.patch.dict
 _by_first_axis = functools.partial(_padding_forms.by_axes, last_first=False)
 _from_first = functools.partial(_by_first_axis, _padding_forms.gather)
-_from_0 = dataclasses.replace(NONZERO.kernels["cuda"], default_from=0)
 FORMS = {
     # In a window for each head, XLA also counts the operations on single numbers.
     "no barrier": Plain(
@@ -116,8 +116,8 @@ FORMS = {
     "search": Plain(
         "gpu", SEARCHED, _swapped(_nonzero_forms, "fill_forward", search), "dmljax xla"
     ),
-    "no kernel": Plain("gpu", LARGE, _dict(NONZERO.kernels, clear=True)),
-    "kernel": Plain("gpu", SMALL, _dict(NONZERO.kernels, cuda=_from_0)),
+    "no kernel": Plain("gpu", LARGE, _dict(DEFAULT_FROM, clear=True)),
+    "kernel": Plain("gpu", SMALL, _dict(DEFAULT_FROM, cuda=0)),
     # The rows that `put` writes back.
     "rows scattered": Plain(
         "gpu",

@@ -27,8 +27,8 @@ from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.operator import Operator, create_operator
 from dmljax._directml.support import FeatureLevel
 from dmljax._directml.tensor import DataType, TensorDesc, TensorFlags
+from dmljax._nonzero_kernels import Implementation
 from dmljax._operators import *  # noqa: F403  (the registry lists the operators' names)
-from dmljax._primitive import Implementation
 
 if typing.TYPE_CHECKING:
     from dmljax._model.run import run_model

@@ -5,6 +5,7 @@ The forms are in `_nonzero_forms`, and the result is in `_nonzero_coordinates_re
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import math
 from typing import Any
@@ -20,14 +21,15 @@ from dmljax._arguments import as_array, as_integer, as_size, check_static
 from dmljax._call import compiled
 from dmljax._check import DescriptorError, decide_at_most, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
-from dmljax._primitive import (
+from dmljax._nonzero_kernels import (
     Implementation,
-    Kernel,
-    OperatorPrimitive,
     check_implementation,
+    default_kernel,
+    required_kernel,
 )
-from dmljax._sharding import devices_along, explicit_mesh
-from dmljax._types import MAX_ELEMENTS, Outputs, to_scalar
+from dmljax._primitive import OperatorPrimitive
+from dmljax._sharding import Division, devices_along, explicit_mesh
+from dmljax._types import MAX_ELEMENTS, to_scalar
 
 NAME = "NONZERO_COORDINATES"
 X = "x (InputTensor)"  # the argument of the function, as its messages name it
@@ -150,14 +152,8 @@ def _nonzero_coordinates(
                 f"{MAX_ELEMENTS}."
             )
     operands = (x,) if parts is None else _split(x, parts)
-    outputs = NONZERO_COORDINATES(
-        *operands,
-        rank=x.ndim,
-        size=size,
-        columns=columns,
-        fill=fill,
-        implementation=implementation,
-    )
+    find = BY_IMPLEMENTATION[implementation]
+    outputs = find(*operands, rank=x.ndim, size=size, columns=columns, fill=fill)
     # A symbolic size is kept as its text: it has a meaning in one program alone.
     sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
     return nonzero_result((sizes, parts), outputs)
@@ -225,52 +221,46 @@ def check_sizes_and_columns(
         )
 
 
-def _sizes(
+def _outputs(
     x: jax.Array,
     *_: jax.Array,
     rank: int,
     size: int | None,
     columns: int,
     **__: Any,
-) -> list[tuple[int, ...]]:
-    """Returns the sizes of the counts and of the coordinates."""
+) -> list[jax.ShapeDtypeStruct]:
+    """Returns the types of the counts and of the coordinates."""
     batch_rank = x.ndim - rank
     batch = x.shape[:batch_rank]
     rows = math.prod(x.shape[batch_rank:]) if size is None else size
-    return [batch, (*batch, rows, columns)]
+    sizes = batch, (*batch, rows, columns)
+    return [jax.ShapeDtypeStruct(each, np.uint32) for each in sizes]
 
 
-def _by_kernel(platform: str, *operands: jax.Array, **static: Any) -> Outputs:
-    """Finds the coordinates by the kernel of a platform."""
-    # Not every JAX has the modules that a kernel imports.
-    if platform == "cuda":
-        from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates as kernel
-    else:
-        from dmljax.pallas.tpu import nonzero_coordinates as kernel
-    return kernel(*operands, **static)
+def _division(
+    x: jax.Array, *_: jax.Array, rank: int, size: int | None, **__: Any
+) -> Division:
+    """Divides the batch alone: a row depends on all elements of the tensor before it.
+
+    All rows of a divided tensor take 4.9 ms on two H200s if each device gathers the
+    tensor and runs the kernel, over explicit axes, and 13.1 if XLA divides them, over
+    automatic axes (benchmarks/results/nvidia-h200-scaling.csv, "as a whole"). With
+    `size=`, XLA sends a number for every 32 elements.
+    """
+    return Division(range(x.ndim - rank), "gather" if size is None else "whole")
 
 
 NONZERO_COORDINATES = OperatorPrimitive(
     "nonzero_coordinates",
     xla=forms.definition,
-    # Only along the batch: a row depends on all elements of the tensor before it.
-    independent=lambda x, *_, rank, **static: range(x.ndim - rank),
-    aligned=False,
-    # All rows of a divided tensor take 4.9 ms on two H200s if each device gathers the
-    # tensor and runs the kernel, over explicit axes, and 13.1 if XLA divides them, over
-    # automatic axes (benchmarks/results/nvidia-h200-scaling.csv, "as a whole"). With
-    # `size=`, XLA sends a number for every 32 elements.
-    gathers=lambda *, size, **static: size is None,
-    sizes=_sizes,
-    dtype=np.dtype(np.uint32),
-    divisible=functools.partial(forms.nonzero_words, running_sum=forms.sum_in_levels),
+    outputs=_outputs,
+    division=_division,
     on_platform={"cpu": forms.nonzero_walk},
-    # We chose 2^20 elements, of the largest operand or output. For fewer, a kernel
-    # takes 0.1 to 0.2 s longer to compile, and the median of the programs takes 0.96 of
-    # the time (benchmarks/results/nvidia-h200.csv, "[kernel]"): less than we could tell
-    # from noise.
-    kernels={
-        "cuda": Kernel(functools.partial(_by_kernel, "cuda"), 2**20),
-        "tpu": Kernel(functools.partial(_by_kernel, "tpu")),
-    },
+    divisible=functools.partial(forms.nonzero_words, running_sum=forms.sum_in_levels),
+    kernel=default_kernel,
 )
+BY_IMPLEMENTATION = {
+    None: NONZERO_COORDINATES,
+    "xla": dataclasses.replace(NONZERO_COORDINATES, kernel=lambda *_: None),
+    "pallas": dataclasses.replace(NONZERO_COORDINATES, kernel=required_kernel),
+}

@@ -33,10 +33,8 @@ from dmljax._check import (
     show,
 )
 from dmljax._padding_forms import PaddingMode, Pads
-from dmljax._primitive import (
-    OperatorPrimitive,
-    unbroadcast,
-)
+from dmljax._primitive import OperatorPrimitive
+from dmljax._sharding import Division
 from dmljax._types import Sizes
 
 NAME = "PADDING"
@@ -208,29 +206,30 @@ def check_padding(
 
 
 def _transpose(
-    operator: OperatorPrimitive,
-    static: dict[str, Any],
-    cotangent: jax.Array,
-    operands: Sequence[Any],
+    static: dict[str, Any], cotangent: jax.Array, operands: Sequence[Any]
 ) -> list[jax.Array | None]:
     """Gives the input the adjoint, and the value the sum over the padding."""
     x, *value = operands
     result: list[jax.Array | None] = [None] * len(operands)
     if ad.is_undefined_primal(x):
         (sums,) = ADJOINT(cotangent, **static)
-        result[0] = unbroadcast(sums, x)
+        result[0] = _unbroadcast(sums, x)
     if value and ad.is_undefined_primal(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
         outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
-        result[1] = unbroadcast(outside, value[0])
+        result[1] = _unbroadcast(outside, value[0])
     return result
 
 
+def _unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
+    """Sums the cotangent along the dimensions in which `operand` is shared."""
+    shape = operand.aval.shape
+    shared = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
+    return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
+
+
 def _transpose_adjoint(
-    operator: OperatorPrimitive,
-    static: dict[str, Any],
-    cotangent: jax.Array,
-    operands: Sequence[Any],
+    static: dict[str, Any], cotangent: jax.Array, operands: Sequence[Any]
 ) -> Sequence[jax.Array]:
     """Pads the cotangent. The adjoint under CONSTANT cuts, and its transpose adds 0."""
     if static["mode"] is not PaddingMode.CONSTANT:
@@ -240,30 +239,28 @@ def _transpose_adjoint(
     )
 
 
-def _independent(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> set[int]:
-    """Returns the dimensions that are not padded."""
+def _division(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
+    """Says that padding is independent along the dimensions that it does not pad."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
-    return {*range(x.ndim)} - padded
+    return Division({*range(x.ndim)} - padded, "as operands")
 
 
 PADDING = OperatorPrimitive(
     "padding",
     xla=forms.pad_gather,
-    independent=_independent,
-    sizes=forms.padded_sizes,
+    outputs=forms.padded_type,
+    division=_division,
     # On a TPU, a gather moves up to 3.3 times the bytes that joining moves
     # (docs/development/lab_notes.md).
     on_platform={"cpu": forms.pad_cpu, "tpu": forms.pad_join},
     divisible=forms.pad_strips,
-    linear=2,  # all operands: the input, and under CONSTANT the value
     transpose=_transpose,
 )
 ADJOINT = OperatorPrimitive(
     "padding_adjoint",
     xla=forms.adjoint,
-    independent=_independent,
-    sizes=functools.partial(forms.padded_sizes, sign=-1),
+    outputs=functools.partial(forms.padded_type, sign=-1),
+    division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
-    linear=1,
     transpose=_transpose_adjoint,
 )

@@ -164,17 +164,17 @@ def by_axes(
     return (x,)
 
 
-def padded_sizes(
+def padded_type(
     *operands: jax.Array, start: Pads, end: Pads, sign: int = 1, **_: Any
-) -> list[tuple[int, ...]]:
-    """Returns the sizes of a padded array; under CONSTANT, the value may be a batch.
+) -> list[jax.ShapeDtypeStruct]:
+    """Returns the type of a padded array; under CONSTANT, the value may be a batch.
 
     With the sign -1, the padding is taken away, as the adjoint does it.
     """
     sizes = list(jnp.broadcast_shapes(*(x.shape for x in operands)))
     for axis, before, after in padded_axes(len(sizes), start, end):
         sizes[axis] += sign * (before + after)
-    return [tuple(sizes)]
+    return [jax.ShapeDtypeStruct(sizes, operands[0].dtype)]
 
 
 def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:

@@ -14,12 +14,11 @@ describes the rules that a primitive needs
 (https://docs.jax.dev/en/latest/jax-primitives.html).
 """
 
-import contextlib
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -30,94 +29,49 @@ from jax.sharding import get_abstract_mesh
 
 from dmljax._arguments import drop_weak_type
 from dmljax._call import check_elements
-from dmljax._check import DescriptorError, NoKernelError, as_python
-from dmljax._jax import (
-    Context,
-    is_local,
-    lower,
-    types_of,
-    varying_alike,
-    whole_mesh,
-)
-from dmljax._sharding import explicit_mesh, over_explicit_mesh
+from dmljax._jax import Context, is_local, lower, varying_alike, whole_mesh
+from dmljax._sharding import Division, explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
-from dmljax.pallas._platforms import may_be_default, require_kernel
-
-# The form that a caller asks for. None stands for the default.
-Implementation = Literal["xla", "pallas"] | None
 
 
-@dataclasses.dataclass(frozen=True)
-class Kernel:
-    """A form that is written in Pallas, and when it is the default.
-
-    Attributes:
-      form: takes the arguments of `OperatorPrimitive.xla`. It imports the kernel's
-        module when it is called.
-      default_from: the kernel is the default if an operand or an output has at least
-        this number of elements. None: it runs only if the caller asks for it, because
-        it is not faster in most programs, or because we have not run it on its
-        hardware.
-    """
-
-    form: Form
-    default_from: int | None = None
-
-    def is_default(self, platform: str, context: Context) -> bool:
-        """Whether the kernel runs for these arrays if the caller asks for none."""
-        if self.default_from is None or not may_be_default(platform, context):
-            return False
-        size = max(array.size for array in types_of(context))
-        return bool(size >= self.default_from)
+def _no_kernel(platform: str, context: Context) -> Form | None:
+    """Chooses XLA's form for an operator without kernels."""
+    return None
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OperatorPrimitive:
     """One operator in normal form. A call binds the primitive.
 
-    To add an operator, write `xla`. If the operator has a derivative, put the operands
-    that it is linear in last, say in `linear` how many they are, and write its
-    `transpose`. Everything else has a default that works.
-
     Attributes:
       name: the name in snake_case that errors, profiles and the primitive show.
       xla: the definition in jax.numpy, `(*operands, **static) -> outputs`. It works on
         every platform.
-      independent: the dimensions along which the operator is independent, as
-        `_sharding` says, `(*operands, **static) -> dimensions`.
-      aligned: whether an output has all dimensions of the operands, in their order.
-      gathers: whether a call gathers arrays over explicit mesh axes along all other
-        dimensions, `(**static) -> bool`, because XLA divides them more slowly.
-      sizes: the sizes of the outputs, `(*operands, **static) -> sizes of each`. None:
-        the definition is traced to learn them, and a trace takes twice as long.
-      dtype: the type of the outputs. None: that of the last operand.
+      outputs: the sizes and the types of the outputs, `(*operands, **static) -> types`.
+        A trace of the definition would give them, too, but takes as long as the trace
+        of the form.
+      division: `(*operands, **static) -> Division`, for explicit mesh axes. If it calls
+        a dimension independent that is not, results are wrong in silence.
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
       divisible: a jax.numpy form that XLA divides among devices without sending whole
         arrays; None if `xla` is one. It runs in every program for several devices
         if XLA chooses the shardings.
-      linear: the number of trailing operands in which the operator is linear; of fewer
-        operands, all. The ones before them are data, such as a condition.
-      transpose: the transpose of the operator as a function of its linear operands,
-        `(primitive, static attributes, cotangent, operands) -> cotangents`, with None
-        where none is needed. The operator has one output. None for an operator without
-        a derivative.
-      kernels: for a platform ("cuda", "tpu"), the operator as a Pallas kernel. Tests
-        also have kernels for "cpu".
+      kernel: chooses the kernel when a call is lowered, `(platform, context) -> form`,
+        or None for a jax.numpy form.
+      transpose: the transpose of an operator that is linear in all operands, `(static
+        attributes, cotangent, operands) -> cotangents`, with None where none is needed.
+        The operator has one output. None for an operator without a derivative.
     """
 
     name: str
     xla: Form
-    independent: Callable[..., Collection[int]] = lambda *_, **__: ()
-    aligned: bool = True
-    gathers: Callable[..., bool] = lambda **_: False
-    sizes: Callable[..., Sequence[tuple[int, ...]]] | None = None
-    dtype: np.dtype | None = None
+    outputs: Callable[..., Sequence[jax.ShapeDtypeStruct]]
+    division: Callable[..., Division]
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     divisible: Form | None = None
-    linear: int = 0
+    kernel: Callable[[str, Context], Form | None] = _no_kernel
     transpose: Callable[..., Sequence[jax.Array | None]] | None = None
-    kernels: Mapping[str, Kernel] = dataclasses.field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Registers the rules of the primitive with JAX."""
@@ -138,58 +92,31 @@ class OperatorPrimitive:
     def _primitive(self) -> Primitive:
         return Primitive(f"dmljax_{self.name}")
 
-    def __call__(
-        self, *operands: jax.Array, implementation: Implementation = None, **static: Any
-    ) -> Outputs:
+    def __call__(self, *operands: jax.Array, **static: Any) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        options = static | {"implementation": implementation}
         # With a weak type, JAX would promote the outputs as it does Python numbers.
         operands = tuple(map(drop_weak_type, operands))
         mesh = explicit_mesh(*operands)
-        if mesh is None:
-            return tuple(self._primitive.bind(*varying_alike(*operands), **options))
-        # The types of the operands have the mesh, so the definition can't be traced
-        # with them: its operations would ask how each of them is sharded.
-        whole = [jax.core.ShapedArray(x.shape, x.dtype) for x in operands]
-        outputs = self._abstract_eval(*whole, **options)
-        return over_explicit_mesh(
-            self.name.upper(),
-            functools.partial(self, **options),
-            mesh,
-            operands,
-            [output.shape for output in outputs],
-            independent=self.independent(*operands, **static),
-            aligned=self.aligned,
-            gathers=self.gathers(**static),
-        )
+        if mesh is not None:
+            return over_explicit_mesh(self, mesh, operands, static)
+        return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
-    # THE CHOICE OF A FORM
+    def types(self, *operands: Any, **static: Any) -> list[jax.core.ShapedArray]:
+        """Returns the types of the outputs, without a mesh."""
+        outputs = self.outputs(*operands, **static)
+        for output in outputs:
+            check_elements(self.name.upper(), output.shape)
+        return [jax.core.ShapedArray(each.shape, each.dtype) for each in outputs]
 
     def _lower(
-        self,
-        platform: str,
-        context: Context,
-        *operands: Any,
-        implementation: Implementation,
-        **static: Any,
+        self, platform: str, context: Context, *operands: Any, **static: Any
     ) -> Any:
         """Lowers a call for `platform`: the rule that JAX calls."""
-        kernel = self.kernels.get(platform)
-        if implementation == "pallas":
-            require_kernel(self.name.upper(), platform, kernel is not None, context)
-            assert kernel is not None
-            return lower(kernel.form, context, *operands, **static)
-        if implementation is None and kernel and kernel.is_default(platform, context):
-            # A kernel may refuse a type or a size. XLA's form then runs.
-            with contextlib.suppress(NoKernelError):
-                return lower(kernel.form, context, *operands, **static)
-        # The form of a platform is faster on one device, but XLA may divide it badly.
-        form = self.divisible or self.xla
-        if is_local(context):
+        form = self.kernel(platform, context)
+        if form is None and is_local(context):
+            # This form is faster on one device, but XLA may divide it badly.
             form = self.on_platform.get(platform, self.xla)
-        return lower(form, context, *operands, **static)
-
-    # THE OTHER RULES
+        return lower(form or self.divisible or self.xla, context, *operands, **static)
 
     def _evaluate(self, *operands: jax.Array, **static: Any) -> Outputs:
         """Computes the outputs for concrete arrays."""
@@ -197,23 +124,16 @@ class OperatorPrimitive:
         return evaluate(self.name, run, *operands)
 
     def _abstract_eval(
-        self, *operands: jax.core.ShapedArray, implementation: Any, **static: Any
+        self, *operands: jax.core.ShapedArray, **static: Any
     ) -> list[jax.core.ShapedArray]:
-        """Returns the types of the outputs: those of the definition."""
-        del implementation
+        outputs = self.types(*operands, **static)
+        meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
+        if all(mesh.empty for mesh in meshes):
+            return outputs
         # With a mesh, a type also says how the output is sharded or over which axes it
         # varies. That follows from the operations of the definition.
-        meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
-        if self.sizes and all(mesh.empty for mesh in meshes):
-            dtype = self.dtype or operands[-1].dtype
-            sizes = self.sizes(*operands, **static)
-            outputs = [jax.core.ShapedArray(each, dtype) for each in sizes]
-        else:
-            definition = functools.partial(self.xla, **static)
-            outputs = list(jax.make_jaxpr(definition)(*operands).out_avals)
-        for output in outputs:
-            check_elements(self.name.upper(), output.shape)
-        return outputs
+        definition = functools.partial(self.xla, **static)
+        return list(jax.make_jaxpr(definition)(*operands).out_avals)
 
     def _batch(
         self, operands: Sequence[jax.Array], dims: Sequence[int | None], **static: Any
@@ -233,23 +153,18 @@ class OperatorPrimitive:
     def _jvp(
         self, primals: Sequence[jax.Array], tangents: Sequence[Any], **static: Any
     ) -> tuple[Outputs, Sequence[Any]]:
-        """Runs the operator again, on the tangents of the operands it is linear in."""
+        """Runs a linear operator again, on the tangents."""
         outputs = self(*primals, **static)
         if self.transpose is None:
             return outputs, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in outputs]
-        # JAX calls the rule if a tangent is no symbolic zero. The data are integers and
-        # truth values, which have such zeros, so it is the tangent of a linear operand.
-        # PADDING has one linear operand less without a value.
-        first = max(len(primals) - self.linear, 0)
-        linear = map(_instantiate, tangents[first:])
-        return outputs, self(*primals[:first], *linear, **static)
+        return outputs, self(*map(_instantiate, tangents), **static)
 
     def _transpose_rule(
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
     ) -> Sequence[jax.Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
         (cotangent,) = cotangents
-        return self.transpose(self, static, _instantiate(cotangent), operands)
+        return self.transpose(static, _instantiate(cotangent), operands)
 
 
 def _instantiate(tangent: Any) -> Any:
@@ -280,24 +195,6 @@ def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
                     f"invalid value ({kind}) encountered in {name}"
                 )
     return outputs
-
-
-def unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
-    """Sums the cotangent along the dimensions in which `operand` is shared."""
-    shape = operand.aval.shape
-    shared = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
-    return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
-
-
-def check_implementation(operator: str, implementation: Any) -> None:
-    """Requires that the form that a caller asks for is a known one."""
-    # An array would be compared element by element.
-    name = implementation is None or isinstance(implementation, str)
-    if not (name and implementation in (None, "xla", "pallas")):
-        raise DescriptorError(
-            f"{operator}: implementation is {as_python(implementation)}; it must be "
-            "one of None, 'xla', 'pallas'."
-        )
 
 
 @functools.partial(jax.jit, static_argnums=(0, 1))

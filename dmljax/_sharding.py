@@ -5,23 +5,25 @@ traced (https://docs.jax.dev/en/latest/parallel.html has all kinds of axes). An 
 says along which dimensions it is *independent*: an output's part along them needs the
 same part of the operands alone. For example, padding is independent along the
 dimensions that it does not pad. If only such dimensions are divided, `jax.shard_map`
-runs the operator on each device's part, as a program for one device does. The operands
-of an operator that *gathers* are first made whole along all other dimensions; then it
-runs so, too. Otherwise `jax.sharding.auto_axes` hands the call to XLA, which divides it
-as it divides programs with automatic axes. No operator has code of its own for a
-division.
+runs the operator on each device's part, as a program for one device does. Otherwise
+`jax.sharding.auto_axes` hands the call to XLA, which divides it as it divides programs
+with automatic axes, or each device gathers the operands first. An operator chooses by a
+`Division`, and has no code of its own for meshes.
 """
 
+import dataclasses
+import functools
+import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
 from dmljax._jax import manual_axes
-from dmljax._types import Form, Outputs
+from dmljax._types import Outputs
 
 
 def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
@@ -40,70 +42,79 @@ def devices_along(x: jax.Array, dimension: int) -> int:
     return math.prod(mesh.shape[name] for name in names)
 
 
+@dataclasses.dataclass(frozen=True)
+class Division:
+    """The ways to divide a call of an operator over explicit mesh axes.
+
+    Attributes:
+      independent: the dimensions along which the operator is independent. Outputs and
+        operands have them in common.
+      others: the way of a call if another dimension of an operand is divided, too:
+
+        - "as operands": XLA divides the call, and outputs have the operands' sharding;
+        - "whole": XLA divides the call, and outputs are whole along other dimensions;
+        - "gather": each device gathers the operands along the other dimensions.
+    """
+
+    independent: Collection[int]
+    others: Literal["as operands", "whole", "gather"]
+
+
 def over_explicit_mesh(
-    operator: str,
-    run: Form,
+    operator: Any,
     mesh: AbstractMesh,
     operands: Sequence[jax.Array],
-    outputs: Sequence[tuple[int, ...]],
-    *,
-    independent: Collection[int],
-    aligned: bool,
-    gathers: bool,
+    static: dict[str, Any],
 ) -> Outputs:
-    """Returns the outputs of `run(*operands)`, which have these sizes.
+    """Returns the outputs of an `OperatorPrimitive` for operands on a mesh.
 
-    Args:
-      operator: the name in messages.
-      run: the operator.
-      mesh: the mesh of the operands.
-      operands: arrays, of which at least one is sharded.
-      outputs: the sizes of each output.
-      independent: the dimensions along which the operator is independent.
-      aligned: whether the outputs have all dimensions of the operands, in their order.
-        Otherwise they share the independent dimensions alone, and are whole along
-        others.
-      gathers: whether the operands are gathered along all other dimensions, instead of
-        being divided by XLA.
+    At least one operand is sharded.
     """
-    axes = _axes_of_dimensions(operator, operands)
-    independent_axes = {i: names for i, names in axes.items() if i in independent}
-    by_shard_map = gathers or len(independent_axes) == len(axes)
-    input_axes = independent_axes if by_shard_map else axes
-    in_specs = tuple(_spec(x.shape, input_axes) for x in operands)
-    output_axes = input_axes if aligned else independent_axes
-    out_specs = tuple(_spec(sizes, output_axes) for sizes in outputs)
-    for sizes in outputs:
-        _check_even(operator, mesh, sizes, output_axes)
-    # An operand that has less of a sharding than another is divided like it.
-    placed = [
-        jax.reshard(operand, NamedSharding(mesh, spec))
-        for operand, spec in zip(operands, in_specs, strict=True)
-    ]
+    axes: dict[int, tuple[str, ...]] = {}
+    for operand in operands:
+        for dimension, names in _divided(operand).items():
+            # A dimension of size 1 is shared: every device needs its one element. Two
+            # operands divide a dimension alike: `jax.vmap` refuses other batches, and
+            # all operands but one have size 1 along other dimensions.
+            if operand.shape[dimension] != 1:
+                axes[dimension] = names
+    division: Division = operator.division(*operands, **static)
+    local = {i: names for i, names in axes.items() if i in division.independent}
+    sizes = [operand.shape for operand in operands]
+    output_sizes = [each.shape for each in operator.types(*operands, **static)]
     # A gradient keeps residuals. Inside of the caller's own shard_map over other axes,
     # JAX has no sharding for a residual that lies on one device. With jax.checkpoint
     # there is none.
-    run = jax.checkpoint(run)
-    if not by_shard_map:
-        shardings = tuple(NamedSharding(mesh, spec) for spec in out_specs)
-        results: Outputs = by_xla(run, mesh, shardings)(*placed)
-        return results
-    names = {name for each in input_axes.values() for name in each}
-    are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
-    mapped: Form = jax.shard_map(
-        run,
-        mesh=mesh,
-        in_specs=in_specs,
-        out_specs=out_specs,
-        # No names stand for all axes. With some of them, JAX 0.12 ends the process for
-        # a vmap over another axis (docs/development/lab_notes.md, "Manual axes must be
-        # sorted"). The other kinds of axes of a caller's mesh stay as they are.
-        axis_names=set() if are_explicit else names,
-        # The check compares on which devices values vary. If JAX does not say it, the
-        # operands can't be made to vary alike.
-        check_vma=bool(manual_axes(operands[0])),
-    )
-    return mapped(*placed)
+    run = jax.checkpoint(functools.partial(operator, **static))
+    outputs: Outputs
+    if local == axes or division.others == "gather":
+        specs = _specs(sizes, local)
+        output_specs = _specs(output_sizes, local)
+        _check_even(operator.name.upper(), mesh, output_sizes, local)
+        axis_names = {name for names in local.values() for name in names}
+        are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
+        mapped = jax.shard_map(
+            run,
+            mesh=mesh,
+            in_specs=specs,
+            out_specs=output_specs,
+            # No names stand for all axes. With some of them, JAX 0.12 ends the process
+            # for a vmap over another axis (docs/development/lab_notes.md, "Manual axes
+            # must be sorted"). Other kinds of axes of a caller's mesh stay as they are.
+            axis_names=set() if are_explicit else axis_names,
+            # The check compares on which devices values vary. If JAX does not say it,
+            # the operands can't be made to vary alike.
+            check_vma=bool(manual_axes(operands[0])),
+        )
+        outputs = mapped(*_reshard(operands, mesh, specs))
+    else:
+        output_axes = axes if division.others == "as operands" else local
+        _check_even(operator.name.upper(), mesh, output_sizes, output_axes)
+        output_specs = _specs(output_sizes, output_axes)
+        shardings = tuple(NamedSharding(mesh, spec) for spec in output_specs)
+        divided = by_xla(run, mesh, shardings)
+        outputs = divided(*_reshard(operands, mesh, _specs(sizes, axes)))
+    return outputs
 
 
 def by_xla(
@@ -139,47 +150,33 @@ def _divided(x: jax.Array) -> dict[int, tuple[str, ...]]:
     return divided
 
 
-def _axes_of_dimensions(
-    operator: str, operands: Sequence[jax.Array]
-) -> dict[int, tuple[str, ...]]:
-    """Returns the mesh axes of each divided dimension, as the operands' types say.
-
-    Two operands may not divide a dimension over different mesh axes, nor two dimensions
-    over the same mesh axis: no output could be divided as both are.
-    """
-    axes: dict[int, tuple[str, ...]] = {}
-    for operand in operands:
-        for dimension, names in _divided(operand).items():
-            # A dimension of size 1 is shared: every device needs its one element.
-            if operand.shape[dimension] == 1:
-                continue
-            axes.setdefault(dimension, names)
-            others = {name for i in axes if i != dimension for name in axes[i]}
-            if axes[dimension] != names or not others.isdisjoint(names):
-                raise DescriptorError(
-                    f"{operator}: an operand of sizes {show(operand.shape)} is sharded "
-                    f"as {jax.typeof(operand).sharding.spec}, while another operand is "
-                    "sharded in a way that does not go with it; use jax.reshard to "
-                    "make them alike."
-                )
-    return axes
+def _specs(
+    sizes: Sequence[tuple[int, ...]], axes: Mapping[int, tuple[str, ...]]
+) -> tuple[PartitionSpec, ...]:
+    """Returns how arrays of these sizes are divided. A size of 1 is shared."""
+    specs = []
+    for each in sizes:
+        entries = [None if n == 1 else axes.get(i) for i, n in enumerate(each)]
+        specs.append(PartitionSpec(*entries))
+    return tuple(specs)
 
 
-def _spec(sizes: tuple[int, ...], axes: Mapping[int, tuple[str, ...]]) -> PartitionSpec:
-    """Returns how an array of these sizes is divided. A size of 1 is shared."""
-    return PartitionSpec(
-        *(None if size == 1 else axes.get(i) for i, size in enumerate(sizes))
-    )
+def _reshard(
+    operands: Sequence[jax.Array], mesh: AbstractMesh, specs: Sequence[PartitionSpec]
+) -> list[jax.Array]:
+    """Reshards operands that are sharded less than others to match."""
+    shardings = [NamedSharding(mesh, spec) for spec in specs]
+    return [jax.reshard(*pair) for pair in zip(operands, shardings, strict=True)]
 
 
 def _check_even(
     operator: str,
     mesh: AbstractMesh,
-    sizes: tuple[int, ...],
+    outputs: Sequence[tuple[int, ...]],
     axes: Mapping[int, tuple[str, ...]],
 ) -> None:
-    """Requires equal parts: JAX has no others over explicit axes."""
-    for dimension, names in axes.items():
+    """Requires equal parts of outputs: JAX has no others over explicit axes."""
+    for sizes, (dimension, names) in itertools.product(outputs, axes.items()):
         size = sizes[dimension]
         count = math.prod(mesh.shape[name] for name in names)
         if size != 1 and size % count:  # a size of 1 is shared

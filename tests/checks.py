@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 
 from dmljax import DescriptorError, PaddingMode
-from dmljax.pallas._platforms import kernels_available
+from dmljax._nonzero_kernels import kernels_available
 from tests import samples
 from tests.project.texts import ROOT
 
-# Tests that lower a kernel for NVIDIA GPUs. tests/pallas/test_platforms.py names the
+# Tests that lower a kernel for NVIDIA GPUs. tests/test_nonzero_kernels.py names the
 # versions of JAX that can.
 needs_kernels = pytest.mark.skipif(
     not kernels_available("cuda"),

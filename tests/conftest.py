@@ -18,7 +18,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 
-from dmljax.pallas import _platforms
+from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from tests import samples
 from tests.pallas import blocks, lockstep
 
@@ -101,14 +101,8 @@ def plain_kernels():
     JAX exports no program that calls the simulator, and refuses the call where only
     some axes of a mesh are manual.
     """
-    with lockstep.registered(lambda operator: operator.xla):
+    with lockstep.registered(NONZERO_COORDINATES.xla):
         yield
-
-
-@pytest.fixture
-def any_jax(monkeypatch):
-    """Any JAX can build the toy's kernels, because they are functions of jax.numpy."""
-    monkeypatch.setattr(_platforms, "kernels_available", lambda platform: True)
 
 
 @pytest.fixture

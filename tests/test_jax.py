@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 import dmljax.numpy as dnp
 from dmljax import DescriptorError, _jax
-from dmljax.pallas._platforms import kernels_available
+from dmljax._nonzero_kernels import kernels_available
 from tests.checks import assert_same, launches, needs_kernels, python, struct
 from tests.meshes import sharding_of
 from tests.pallas import blocks

@@ -5,7 +5,7 @@ A *kernel* is a function that many programs run at once, each on its share of an
 TPUs, through Mosaic. A kernel is one more form of its operator:
 docs/development/design.md defines *form*, *line* and *row*. The formulas are in
 `dmljax._nonzero_forms`; the kernels for GPUs repeat them for numbers without a sign.
-`dmljax._primitive` chooses the form, and imports a kernel when it is lowered.
+`dmljax._nonzero_kernels` chooses a kernel, and imports it when it is lowered.
 
 All files use these words in one sense each. `gpu` defines more of them.
 

@@ -22,8 +22,7 @@ from unittest import mock
 import jax
 import numpy as np
 
-from dmljax._nonzero_coordinates import NONZERO_COORDINATES
-from dmljax._primitive import Kernel
+from dmljax._nonzero_kernels import KERNELS
 from dmljax.pallas.gpu import WARP, _nonzero_coordinates
 
 UNWRITTEN = 0xA5A5A5A5  # the value in memory before a kernel stores to it
@@ -219,14 +218,12 @@ def simulated(form):
     return on_cpu
 
 
-def kernel_of(operator):
-    """Returns the form of an operator's kernel for GPUs that a CPU runs."""
-    return simulated(operator.kernels["cuda"].form)
-
-
 @contextlib.contextmanager
-def registered(form_of=kernel_of):
-    """Makes a context where a CPU has the kernel. It runs if a test asks for it."""
-    kernel = Kernel(form_of(NONZERO_COORDINATES))
-    with mock.patch.dict(NONZERO_COORDINATES.kernels, cpu=kernel):
+def registered(form=None):
+    """Makes a context where a CPU has a kernel. It runs if a test asks for it.
+
+    It is by default the kernel for GPUs.
+    """
+    form = form or simulated(KERNELS["cuda"])
+    with mock.patch.dict(KERNELS, cpu=form):
         yield

@@ -7,13 +7,12 @@ import jax
 import numpy as np
 
 import dmljax
+from dmljax._nonzero_kernels import KERNELS
 from dmljax.pallas.gpu import WARP, _nonzero_plan
 from tests.pallas import blocks, lockstep
-from tests.subjects import SUBJECTS
 
 by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-KERNELS = SUBJECTS["nonzero_coordinates"].primitive.kernels
-ON_GPU = KERNELS["cuda"].form
+ON_GPU = KERNELS["cuda"]
 if blocks.SIMULATED:
     ON_GPU = lockstep.simulated(ON_GPU)
 

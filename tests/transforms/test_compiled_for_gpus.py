@@ -19,8 +19,7 @@ from jax.sharding import AbstractDevice, AbstractMesh, AxisType, Mesh, NamedShar
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import PaddingMode, _jax
-from dmljax.pallas import _platforms
+from dmljax import PaddingMode, _jax, _nonzero_kernels
 from tests import meshes
 from tests.checks import each_mode, python, struct
 from tests.pallas.nonzero import by_kernel as find
@@ -111,7 +110,7 @@ def compile_for_a_gpu_before_hopper(capability):
 
 
 @pytest.mark.skipif(
-    _platforms.LEAST_CAPABILITY > (8, 0),
+    _nonzero_kernels.LEAST_CAPABILITY > (8, 0),
     reason="this JAX begins kernels with instructions of Hopper",
 )
 @pytest.mark.parametrize("capability", ["8.0", "8.9"])

@@ -10,9 +10,9 @@ import jax
 import numpy as np
 import pytest
 
+from dmljax import _nonzero_kernels
 from dmljax.pallas.gpu import WARP, _nonzero_plan
 from tests.pallas import blocks, lockstep
-from tests.subjects import SUBJECTS
 from tests.transforms import races
 
 pytestmark = pytest.mark.skipif(
@@ -66,7 +66,7 @@ def _watched(x, without, rank, **options):
         return watched[-1]
 
     with mock.patch.object(lockstep, "Threads", make):
-        form = SUBJECTS["nonzero_coordinates"].primitive.kernels["cpu"].form
+        form = _nonzero_kernels.KERNELS["cpu"]
         jax.block_until_ready(form(x, rank=rank, columns=rank, **options))
     (found,) = watched
     return found

@@ -1,0 +1,143 @@
+"""The kernels of NONZERO_COORDINATES, and the choice between them and XLA's form.
+
+No other operator has kernels: XLA has good code for the others, and can't fuse a kernel
+(docs/how_to/implementation.md). A kernel is chosen when a call is lowered, and its
+module is imported then, because not every JAX has the modules that it imports.
+"""
+
+import functools
+from typing import Any, Literal
+
+import jax
+
+from dmljax import _nonzero_forms as forms
+from dmljax._check import DescriptorError, NoKernelError, as_python
+from dmljax._jax import (
+    VERSION,
+    Context,
+    code_per_thread,
+    compute_capability,
+    is_exported,
+    launches_threads,
+    module,
+    types_of,
+    why_divided,
+)
+from dmljax._types import Form, Outputs
+
+# The form that a caller asks for. None stands for the default.
+Implementation = Literal["xla", "pallas"] | None
+
+# Pallas' backends, by platform: Mosaic GPU for NVIDIA GPUs, and the one for TPUs.
+BACKENDS = {
+    "cuda": "jax.experimental.pallas.mosaic_gpu",
+    "tpu": "jax.experimental.pallas.tpu",
+}
+# The oldest GPUs that the kernels run on. Mosaic GPU starts every kernel with
+# instructions that Hopper brought. JAX 0.11.2 leaves them out for older GPUs: the
+# kernels are then compiled for 8.0 and 8.9, as a test does.
+LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
+# The oldest GPUs that they run on by default. We have run no kernel on an older GPU: a
+# kernel is no default before it ran on its hardware.
+LEAST_BY_DEFAULT = (9, 0)
+# A kernel is the default if an operand or an output has this number of elements. For
+# fewer than 2^20, it takes 0.1 to 0.2 s longer to compile, and the median of the
+# programs takes 0.96 of the time (benchmarks/results/nvidia-h200.csv, "[kernel]"): less
+# than we could tell from noise. We have not run the kernel for TPUs on its hardware.
+DEFAULT_FROM = {"cuda": 2**20}
+
+
+def _run(platform: str, *operands: jax.Array, **static: Any) -> Outputs:
+    """Finds the coordinates by the kernel of a platform."""
+    if platform == "cuda":
+        from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates as kernel
+    else:
+        from dmljax.pallas.tpu import nonzero_coordinates as kernel
+    return kernel(*operands, **static)
+
+
+# The kernel of each platform. Tests also have a kernel for "cpu".
+KERNELS: dict[str, Form] = {
+    platform: functools.partial(_run, platform) for platform in BACKENDS
+}
+
+
+def check_implementation(operator: str, implementation: Any) -> None:
+    """Requires that the form that a caller asks for is a known one."""
+    # An array would be compared element by element.
+    name = implementation is None or isinstance(implementation, str)
+    if not (name and implementation in (None, "xla", "pallas")):
+        raise DescriptorError(
+            f"{operator}: implementation is {as_python(implementation)}; it must be "
+            "one of None, 'xla', 'pallas'."
+        )
+
+
+def kernels_available(platform: str) -> bool:
+    """Whether the installed JAX has the backend, and the parts that the kernels use."""
+    if platform == "cuda":
+        return code_per_thread() is not None and launches_threads()
+    return platform not in BACKENDS or module(BACKENDS[platform]) is not None
+
+
+def default_kernel(platform: str, context: Context) -> Form | None:
+    """Returns the kernel if it runs although nobody asked for it; else None."""
+    # An exported program may run on a GPU that the kernel does not serve.
+    if platform not in DEFAULT_FROM or is_exported(context):
+        return None
+    if _why_no_kernel(platform, context, LEAST_BY_DEFAULT) is not None:
+        return None
+    if max(array.size for array in types_of(context)) < DEFAULT_FROM[platform]:
+        return None
+
+    def kernel_or_definition(*operands: jax.Array, **static: Any) -> Outputs:
+        try:
+            return KERNELS[platform](*operands, **static)
+        except NoKernelError:  # the kernel refuses the sizes
+            return forms.definition(*operands, **static)
+
+    return kernel_or_definition
+
+
+def required_kernel(platform: str, context: Context) -> Form:
+    """Returns the kernel that was asked for, or raises an error if it can't run."""
+    problem = _why_no_kernel(platform, context, LEAST_CAPABILITY)
+    if problem is not None:
+        raise NoKernelError(
+            f"NONZERO_COORDINATES: implementation='pallas' was asked for, and {problem}"
+        )
+    return KERNELS[platform]
+
+
+def _why_no_kernel(
+    platform: str, context: Context, least: tuple[int, int]
+) -> str | None:
+    """Gives the reason why no kernel can run, and the remedy; None if a kernel can run.
+
+    A GPU must have at least the compute capability `least`.
+    """
+    # XLA can't divide a kernel. It would gather whole arrays on every device instead.
+    divided = why_divided(context)
+    if divided is not None:
+        return divided
+    sizes = [size for array in types_of(context) for size in array.shape]
+    # A program may be compiled for other GPUs than those of this machine. JAX tells a
+    # lowering rule at most the name of its target, and only where the operands are on a
+    # mesh.
+    found = compute_capability()
+    if not all(isinstance(size, int) for size in sizes):
+        problem = "the sizes are symbolic; a kernel needs numbers"
+    elif platform not in KERNELS:
+        # JAX does not say the name of a platform that has no lowering rule of its own.
+        named = f"the platform {platform!r}" if platform else "this platform"
+        problem = f"there is no kernel for {named}"
+    elif not kernels_available(platform):
+        problem = (
+            f"it needs {BACKENDS.get(platform, 'a backend')} as JAX 0.10.2 has it, "
+            f"while this is JAX {jax.__version__}"
+        )
+    elif platform == "cuda" and found is not None and found < least:
+        problem = f"it needs a GPU of compute capability {least} or later"
+    else:
+        return None
+    return f"{problem}; use implementation=None or 'xla'."

@@ -1,0 +1,163 @@
+"""The choice of a kernel of NONZERO_COORDINATES, with the toy of test_primitive.py."""
+
+import dataclasses
+import functools
+
+import jax
+import numpy as np
+import pytest
+from jax import export
+from jax.sharding import AxisType
+from jax.sharding import PartitionSpec as P
+
+import dmljax
+from dmljax import DescriptorError, _nonzero_kernels
+from dmljax._check import NoKernelError
+from tests.checks import assert_same, lowered
+from tests.meshes import sharding_of
+from tests.test_primitive import FORMS, TOY, chosen, form, forms_in, shard
+
+LEAST = 8  # the fewest elements for the GPU kernel by default
+DEFAULT = dataclasses.replace(TOY, kernel=_nonzero_kernels.default_kernel)
+ASKED = dataclasses.replace(TOY, kernel=_nonzero_kernels.required_kernel)
+
+
+@pytest.fixture(autouse=True)
+def kernels(monkeypatch):
+    """Any JAX can build these kernels, because they are functions of jax.numpy."""
+    for platform in ("cuda", "tpu"):
+        monkeypatch.setitem(_nonzero_kernels.KERNELS, platform, form("kernel"))
+    monkeypatch.delitem(_nonzero_kernels.KERNELS, "cpu", raising=False)
+    monkeypatch.setitem(_nonzero_kernels.DEFAULT_FROM, "cuda", LEAST)
+    monkeypatch.setattr(_nonzero_kernels, "kernels_available", lambda platform: True)
+
+
+# THE DEFAULT
+
+
+@pytest.mark.parametrize(
+    ("size", "times", "expected"),
+    [
+        (LEAST - 1, 1, "definition"),
+        (LEAST, 0, "kernel"),
+        (LEAST // 2 - 1, 2, "definition"),
+        (LEAST // 2, 2, "kernel"),
+    ],
+)
+def test_the_default_looks_at_the_largest_operand_or_output(size, times, expected):
+    assert chosen("cuda", times, DEFAULT, size) == expected
+    assert chosen("tpu", times, DEFAULT, size) == "definition"
+
+
+def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
+    """As if a CPU had a kernel by default."""
+    monkeypatch.setitem(_nonzero_kernels.KERNELS, "cpu", form("kernel"))
+    monkeypatch.setitem(_nonzero_kernels.DEFAULT_FROM, "cpu", LEAST)
+    call = functools.partial(dataclasses.replace(DEFAULT), times=1)
+    for size, expected in (LEAST, "kernel"), (LEAST - 1, "for CPUs"):
+        x = np.linspace(1, 2, size, dtype="f4")
+        (alone,) = call(x)
+        (inside,) = jax.jit(call)(x)
+        assert_same(alone, inside)
+        if jax.default_backend() == "cpu":
+            np.testing.assert_allclose(alone, FORMS[expected][0](x), 1e-6)
+
+
+def test_sizes_that_the_kernel_refuses_run_in_xla_by_default(monkeypatch):
+    def refuses(*operands, **static):
+        raise NoKernelError("NONZERO_COORDINATES: the kernel refuses.")
+
+    monkeypatch.setitem(_nonzero_kernels.KERNELS, "cuda", refuses)
+    x = jax.ShapeDtypeStruct((LEAST,), np.float32)
+    asking = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    with pytest.raises(DescriptorError, match="the kernel refuses"):
+        lowered(asking, x, platform="cuda")
+    text = lowered(dmljax.nonzero_coordinates, x, platform="cuda")
+    xla = functools.partial(dmljax.nonzero_coordinates, implementation="xla")
+    assert text.count("scatter") == lowered(xla, x, platform="cuda").count("scatter")
+
+
+# A KERNEL BY REQUEST
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_a_kernel_that_is_asked_for_runs_for_any_size(platform):
+    assert chosen(platform, toy=ASKED, size=1) == "kernel"
+
+
+def assert_refused(message, platform="cuda", **options):
+    """The kernel is, and no other form runs instead."""
+    with pytest.raises(DescriptorError, match=f"^NONZERO_COORDINATES: .*{message}"):
+        chosen(platform, toy=ASKED, **options)
+
+
+@pytest.mark.parametrize(
+    ("platform", "name"),
+    [("rocm", "this platform"), ("METAL", "this platform"), ("cpu", "the pl.* 'cpu'")],
+)
+def test_other_platforms_have_no_kernel(platform, name):
+    assert_refused(f"no kernel for {name}; .*None or 'xla'", platform)
+
+
+def test_without_the_backend_there_is_no_kernel(monkeypatch):
+    monkeypatch.setattr(_nonzero_kernels, "kernels_available", lambda platform: False)
+    assert chosen("cuda", toy=DEFAULT) == "definition"
+    assert_refused("jax.experimental.pallas.mosaic_gpu as JAX .*; .*None or 'xla'")
+
+
+@pytest.mark.parametrize("found", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)])
+def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
+    monkeypatch.setattr(_nonzero_kernels, "compute_capability", lambda: found)
+    by_default = "kernel" if found >= (9, 0) else "definition"
+    assert chosen("cuda", toy=DEFAULT) == by_default
+    assert chosen("tpu", toy=ASKED) == "kernel"
+    least = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
+    if found >= least:
+        assert chosen("cuda", toy=ASKED) == "kernel"
+    else:
+        assert_refused(rf"compute capability \({least[0]}, 0\) or later")
+
+
+# EXPORTS AND MANY DEVICES
+
+
+@pytest.mark.parametrize(
+    ("size", "toy", "expected"),
+    [
+        (LEAST, ASKED, "kernel"),
+        (LEAST, DEFAULT, "definition"),
+        ("size", DEFAULT, "definition"),
+    ],
+)
+def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, toy, expected):
+    """Another machine may run the export, with an older GPU."""
+    shape = export.symbolic_shape(str(size))
+    function = jax.jit(functools.partial(toy, times=1))
+    program = export.export(function, platforms=("cuda",))
+    text = program(jax.ShapeDtypeStruct(shape, np.float32)).mlir_module()
+    assert forms_in(text) == expected
+
+
+def test_a_kernel_that_xla_would_have_to_divide_is_refused():
+    """The message shows a shard_map around the call."""
+    message = r"XLA may divide [^#]*jax\.shard_map\(f, mesh=mesh, in_specs="
+    sharding = sharding_of("8", P("a"))
+    assert_refused(message, size=8 * LEAST, sharding=sharding)
+    assert chosen("cuda", toy=DEFAULT, size=8 * LEAST, sharding=sharding) == "divisible"
+
+
+def test_each_device_runs_the_kernel_where_the_types_say_how_arrays_are_divided():
+    """The sizes are those of a part."""
+    mapped = shard({"a", "b"}, DEFAULT)
+    for size, expected in (2 * LEAST, "kernel"), (2 * LEAST - 2, "definition"):
+        x = jax.ShapeDtypeStruct((size,), np.float32)
+        assert forms_in(lowered(mapped, x, platform="cuda")) == expected
+        sharding = sharding_of("2x4", P("a"), AxisType.Explicit)
+        assert chosen("cuda", toy=DEFAULT, size=size, sharding=sharding) == expected
+
+
+def test_a_kernel_in_a_shard_map_over_some_axes_is_refused():
+    x = jax.ShapeDtypeStruct((LEAST,), np.float32)
+    message = r"over the axes that are not manual; leave out axis_names="
+    with pytest.raises(DescriptorError, match=message):
+        lowered(shard({"a"}, ASKED), x, platform="cuda")
