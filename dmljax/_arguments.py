@@ -340,8 +340,8 @@ def cast_array(array: jax.Array, dtype: np.dtype) -> jax.Array:
     """Converts an array as a device does: floats saturate, and NaN becomes 0.
 
     An integer gets the real part of a complex number. JAX folds the conversion of a
-    literal in a program, by NumPy, and there 300.7 wraps around to the uint8 44. The
-    barrier hides the literal from JAX.
+    literal in a program, by NumPy, and there 300.7 wraps around to the uint8 44
+    (jax-ml/jax#10005). The barrier hides the literal from JAX.
     """
     if is_integer(dtype) and jnp.issubdtype(array.dtype, jnp.inexact):
         array = lax.optimization_barrier(jnp.real(array))

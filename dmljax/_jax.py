@@ -236,7 +236,8 @@ def struct(
 def whole_mesh() -> Iterator[None]:
     """Lets a batching rule divide arrays over the explicit mesh axes of the batch.
 
-    JAX 0.9.0 refuses that. Later versions do what we do here.
+    JAX 0.9.0 refuses that. Later versions do what we do here
+    (docs/development/lab_notes.md, "The vmap of explicit axes in JAX 0.9.0").
     """
     if VERSION >= (0, 9, 1):
         yield

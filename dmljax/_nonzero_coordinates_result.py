@@ -604,8 +604,9 @@ def _over_mesh(
     if mesh is None:
         return function(*operands)
     sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    # Inside of the caller's own shard_map, JAX has no sharding for a residual of a
-    # gradient. With jax.checkpoint there is none.
+    # A gradient keeps residuals. JAX can't close over those that are sharded over
+    # explicit axes, inside of the caller's own shard_map (jax-ml/jax#29162). With
+    # jax.checkpoint there are none.
     divided = jax.checkpoint(by_xla(function, mesh, sharding))
     result: jax.Array = divided(*operands)
     return result

@@ -172,7 +172,7 @@ def pack(x: jax.Array, multiple: int = BIT_WORD) -> jax.Array:
     flags = jnp.pad(is_nonzero(x), [(0, 0), (0, length - elements)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
     # The barrier keeps XLA from packing a constant mask on the host, at 2 to 3 s for
-    # 10^6 elements. A barrier on the input would keep the comparison out of the fusion,
+    # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the comparison out of the fusion,
     # and take a quarter longer.
     weights = lax.optimization_barrier(jnp.left_shift(1, lax.iota(np.uint32, 8)))
     # No two weights share a bit, so their sum is the same as an or. XLA fuses the
@@ -229,7 +229,7 @@ def nonzero_scatter(
     with index_mode(lines.x.shape[1], lines.rows) as integer:
         bits = is_nonzero(lines.x)
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
-        # has 10^6 elements.
+        # has 10^6 elements (openxla/xla#1652).
         one = lax.optimization_barrier(lax.full((), 1, integer))
         ends = lax.cumsum(bits.astype(integer) * one, axis=1)
         count = ends[:, -1].astype(np.uint32)
@@ -412,7 +412,8 @@ def nonzero_walk(
     flags = is_nonzero(lines.x)
     if length != elements:
         # The barriers make this a copy of memory. XLA would test in each element, and
-        # in JAX 0.12 also within `pack`, which then takes five times as long.
+        # in JAX 0.12 also within `pack`, which then takes five times as long
+        # (docs/development/lab_notes.md, "The walk of a CPU").
         zeros = lax.optimization_barrier(lax.full((height, length), False))
         flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
         flags = lax.optimization_barrier(flags)

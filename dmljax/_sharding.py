@@ -82,10 +82,9 @@ def over_explicit_mesh(
     local = {i: names for i, names in axes.items() if i in division.independent}
     sizes = [operand.shape for operand in operands]
     output_sizes = [each.shape for each in operator.types(*operands, **static)]
-    # A gradient keeps residuals. Inside of the caller's own shard_map over other axes,
-    # JAX has no sharding for a residual that lies on one device. With jax.checkpoint
-    # there is none.
-    run = jax.checkpoint(functools.partial(operator, **static))
+    # A linear operator keeps no residuals for its gradient, so JAX needs no sharding for
+    # them, which it lacks inside of a caller's shard_map (jax-ml/jax#29162).
+    run = functools.partial(operator, **static)
     outputs: Outputs
     if local == axes or division.others == "gather":
         specs = _specs(sizes, local)

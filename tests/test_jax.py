@@ -37,13 +37,13 @@ PAIR = np.array([2, 7], np.float32)
 # of a class also describes its members.
 DOCUMENTED = {
     "jax": """
-        Array Device ShapeDtypeStruct __version__ block_until_ready checkpoint config
+        Array Device ShapeDtypeStruct __version__ checkpoint config
         custom_jvp debug_infs debug_nans device_get device_put disable_jit enable_x64
         jit local_devices make_jaxpr named_scope reshard shard_map typeof vmap
     """,
     "jax.custom_batching": "custom_vmap",
     "jax.core": "ShapedArray Tracer max_dim",
-    "jax.dtypes": "canonicalize_dtype itemsize_bits prng_key",
+    "jax.dtypes": "canonicalize_dtype prng_key",
     "jax.errors": "ConcretizationTypeError JaxRuntimeError",
     "jax.experimental.pallas": """
         ANY BlockSpec CostEstimate cdiv ds get_global multiple_of pallas_call program_id
@@ -66,8 +66,8 @@ DOCUMENTED = {
         AbstractMesh AxisType NamedSharding PartitionSpec Sharding auto_axes
         get_abstract_mesh
     """,
-    "jax.tree": "leaves map",
-    "jax.tree_util": "GetAttrKey register_pytree_with_keys",
+    "jax.tree": "flatten_with_path leaves map structure unflatten",
+    "jax.tree_util": "GetAttrKey keystr register_pytree_with_keys",
     "jax.typing": "ArrayLike DTypeLike",
 }
 # A test of JAX itself compares all names of these modules with their pages, except the
