@@ -172,8 +172,8 @@ def pack(x: jax.Array, multiple: int = BIT_WORD) -> jax.Array:
     flags = jnp.pad(is_nonzero(x), [(0, 0), (0, length - elements)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
     # The barrier keeps XLA from packing a constant mask on the host, at 2 to 3 s for
-    # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the comparison out of the fusion,
-    # and take a quarter longer.
+    # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the comparison
+    # out of the fusion, and take a quarter longer.
     weights = lax.optimization_barrier(jnp.left_shift(1, lax.iota(np.uint32, 8)))
     # No two weights share a bit, so their sum is the same as an or. XLA fuses the
     # comparison into the sum, and reads the input once. For 2^26 stored bools on an

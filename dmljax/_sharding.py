@@ -82,8 +82,8 @@ def over_explicit_mesh(
     local = {i: names for i, names in axes.items() if i in division.independent}
     sizes = [operand.shape for operand in operands]
     output_sizes = [each.shape for each in operator.types(*operands, **static)]
-    # A linear operator keeps no residuals for its gradient, so JAX needs no sharding for
-    # them, which it lacks inside of a caller's shard_map (jax-ml/jax#29162).
+    # A linear operator keeps no residuals for its gradient. JAX has no sharding for
+    # residuals inside of a caller's shard_map (jax-ml/jax#29162).
     run = functools.partial(operator, **static)
     outputs: Outputs
     if local == axes or division.others == "gather":

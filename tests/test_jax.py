@@ -46,15 +46,12 @@ DOCUMENTED = {
     "jax.dtypes": "canonicalize_dtype prng_key",
     "jax.errors": "ConcretizationTypeError JaxRuntimeError",
     "jax.experimental.pallas": """
-        ANY BlockSpec CostEstimate cdiv ds get_global multiple_of pallas_call program_id
-        when
+        BlockSpec cdiv ds get_global pallas_call program_id when
     """,
     "jax.experimental.pallas.mosaic_gpu": """
         CompilerParams LoweringSemantics SMEM SemaphoreType kernel
     """,
-    "jax.experimental.pallas.tpu": """
-        CompilerParams GridDimensionSemantics SMEM SemaphoreType VMEM make_async_copy
-    """,
+    "jax.experimental.pallas.tpu": "PrefetchScalarGridSpec SMEM",
     "jax.export": "is_symbolic_dim register_pytree_node_serialization",
     "jax.extend.core": "Primitive",
     "jax.interpreters.ad": """
