@@ -82,9 +82,10 @@ def over_explicit_mesh(
     local = {i: names for i, names in axes.items() if i in division.independent}
     sizes = [operand.shape for operand in operands]
     output_sizes = [each.shape for each in operator.types(*operands, **static)]
-    # A linear operator keeps no residuals for its gradient. JAX has no sharding for
-    # residuals inside of a caller's shard_map (jax-ml/jax#29162).
-    run = functools.partial(operator, **static)
+    # A gradient keeps residuals, such as the zeros of a tangent. JAX can't close over
+    # those that have explicit axes, inside of the caller's own shard_map over others
+    # (jax-ml/jax#29162). With jax.checkpoint there are none.
+    run = jax.checkpoint(functools.partial(operator, **static))
     outputs: Outputs
     if local == axes or division.others == "gather":
         specs = _specs(sizes, local)
