@@ -91,14 +91,6 @@ def unravel(offset: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Arra
     return jnp.stack(coordinates, -1)
 
 
-def fill_rows(coordinates: jax.Array, valid: jax.Array, fill: int | None) -> jax.Array:
-    """Puts `fill` into the rows that are not valid. They have 0 so far."""
-    # Neither 0 nor None asks for any work: None leaves these rows undefined.
-    if not fill:
-        return coordinates
-    return jnp.where(valid[..., None], coordinates, np.uint32(fill))
-
-
 def valid_rows(count: jax.Array, rows: int) -> jax.Array:
     """Says which rows are not past the count: (..., rows) for counts of (...)."""
     row = lax.broadcasted_iota(np.uint32, (*count.shape, rows), count.ndim)
@@ -144,8 +136,10 @@ def flatten_lines(
     sizes = x.shape[split:]
 
     def restore(count: jax.Array, coordinates: jax.Array) -> Outputs:
-        if fill:  # they have 0 so far
-            coordinates = fill_rows(coordinates, valid_rows(count, rows), fill)
+        # Rows past the count have 0 so far. With None they may have anything.
+        if fill:
+            valid = valid_rows(count, rows)[..., None]
+            coordinates = jnp.where(valid, coordinates, np.uint32(fill))
         count = count.reshape(batch)
         coordinates = coordinates.reshape(*batch, rows, coordinates.shape[-1])
         if enlarged:
@@ -299,23 +293,16 @@ def scatter_bits(
 def fill_forward(
     words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
 ) -> jax.Array:
-    """Finds the bit word of each row of a line by a forward fill.
+    """Finds the bit word of each row of a line by a forward fill, and its bit there.
 
-    A bit word that has a bit writes its index into its first row: one write for 32
-    elements. A running maximum copies the index to the rows up to the next one.
+    A bit word that has a bit writes its index into its first row: a single write for 32
+    elements. A running maximum copies the index to the rows up to the next bit word.
     """
     begin = jnp.where(words == 0, to_scalar(rows, np.uint32), starts)
     index = lax.iota(np.int32, words.size)
     zeros = jnp.zeros(rows, np.int32)
     word = lax.cummax(zeros.at[begin].set(index, **WRITE_ONCE))
-    return offsets_in_words(words, starts, origin, word)
-
-
-def offsets_in_words(
-    words: jax.Array, starts: jax.Array, origin: jax.Array, word: jax.Array
-) -> jax.Array:
-    """Finds the bit of each row in the bit word of this row, and returns its offset."""
-    row = lax.iota(np.uint32, word.size)
+    row = lax.iota(np.uint32, rows)
     before = row - starts[word]  # set bits of the word before the one of this row
     bit = find_bit(words[word], before)
     offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + bit

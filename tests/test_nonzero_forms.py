@@ -15,7 +15,6 @@ from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._nonzero_forms import (
     MANY,
-    fill_rows,
     nonzero_scatter,
     nonzero_walk,
     nonzero_words,
@@ -64,11 +63,6 @@ def test_flags_of_every_bit_pattern(dtype):
         expected = np.pad(x != 0, (0, -x.size % 128))
     flags = np.packbits(expected, bitorder="little")
     np.testing.assert_array_equal(pack(jnp.asarray(x)[None], 128), flags[None])
-
-
-def test_rows_that_are_not_filled():
-    rows = np.zeros((2, 2), np.uint32)
-    assert fill_rows(rows, rows, 0) is fill_rows(rows, rows, None) is rows
 
 
 # EACH FORM
