@@ -61,7 +61,7 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     x, valid, index = primals
     x_tangent, *_ = tangents
     if not _is_wide(x, index):
-        # Both read by the same index: another one would take longer.
+        # Both read by the same index, as a plain gather and its derivative do.
         past = _past_the_end(x, valid, index)
         unique: Any = {"mode": "fill", "fill_value": 0, "unique_indices": True}
         return _gather(x, past, **unique), _gather(x_tangent, past, **unique)
