@@ -5,7 +5,6 @@ The operator is here, but for its descriptor.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
@@ -241,71 +240,53 @@ def _diagonal_matrix1(
         )
     check_diagonals(NAME, name, shape)
     check_elements(NAME, shape)
+    sharding = None if x is None else jax.typeof(x).sharding
+    # The iotas have the full size of the output, and take no memory. With a mask that
+    # is broadcast along the batch, XLA's softmax fusion is 1.8 to 3 times as slow
+    # (benchmarks/results/nvidia-h200.csv, "causal softmax" and "jnp tril").
+    row, column = (
+        lax.broadcasted_iota(np.int32, shape, axis, out_sharding=sharding)
+        for axis in (rank - 2, rank - 1)
+    )
     if span is None:
-        data = (jnp.asarray(bound, np.int32) for bound in bounds)
-        filled = _is_filled_by_data(
-            shape, *(bound.reshape((1,) * rank) for bound in data)
-        )
+        filled = _is_filled_by_data(row, column, *bounds)
     else:
-        sharding = None if x is None else jax.typeof(x).sharding
-        begin, end = map(np.int32, span)
-        filled = _is_filled(shape, begin, end, sharding)
+        begin, end = span
+        filled = _is_filled(column - row, end >= begin, np.int32(begin), np.int32(end))
     # Without an `x`, all elements share one zero, and no array is read.
     zero = np.zeros((), described.dtype)
     on, off = (zero if array is None else drop_weak_type(array) for array in (value, x))
     return jnp.where(filled, on, off)
 
 
-def _is_filled(
-    shape: tuple[int, ...],
-    begin: Any,
-    end: Any,
-    sharding: jax.sharding.Sharding | None = None,
-    barrier: Callable[..., Any] = lambda numbers: numbers,
-) -> jax.Array:
-    """Returns whether the diagonal of each element is filled."""
-    # Diagonals are counted in int32, as the bounds are. The iotas have the full size of
-    # the output, and take no memory. With a mask that is broadcast along the batch,
-    # XLA's softmax fusion is 1.8 to 3 times as slow
-    # (benchmarks/results/nvidia-h200.csv, "causal softmax" and "jnp tril").
-    row, column = (
-        lax.broadcasted_iota(np.int32, shape, axis, out_sharding=sharding)
-        for axis in (len(shape) - 2, len(shape) - 1)
-    )
-    top_x = column - row
-    is_ordered, begin, end = barrier((end >= begin, begin, end))
-    # DirectML's formula. The comparisons with both bounds differ outside of the span,
-    # whichever bound is the smaller one.
+def _is_filled(top_x: jax.Array, is_ordered: Any, begin: Any, end: Any) -> jax.Array:
+    """Returns whether each diagonal is filled, by DirectML's formula.
+
+    The comparisons with both bounds differ outside of the span, whichever bound is the
+    smaller one. Diagonals are counted in int32, as the bounds are.
+    """
     filled: jax.Array = is_ordered ^ ((top_x >= begin) ^ (top_x < end))
     return filled
 
 
 def _is_filled_by_data(
-    shape: tuple[int, ...], begin: jax.Array, end: jax.Array
+    row: jax.Array, column: jax.Array, *bounds: ArrayLike
 ) -> jax.Array:
-    """Returns whether each element is filled, for bounds that broadcast to `shape`.
-
-    With a rule of our own, vmap gives the iotas the full size of the batch. With JAX's
-    rule, XLA computes the heads of a batch together, and a softmax of a window for each
-    head takes up to 1.7 times as long.
-    """
-
-    @jax.custom_batching.custom_vmap
-    def is_filled(begin: jax.Array, end: jax.Array) -> jax.Array:
-        # XLA for GPUs chooses the blocks of a fusion by the number of its operations,
-        # also of those on single numbers. The barrier keeps these out of a softmax: it
-        # takes 0.092 ms with the barrier, 0.101 without
-        # (benchmarks/results/nvidia-h200.csv, "each head").
-        begin, end = jnp.broadcast_arrays(begin, end)
-        return _is_filled(shape, begin, end, barrier=lax.optimization_barrier)
-
-    @is_filled.def_vmap
-    def of_batch(
-        size: int, is_batched: Sequence[bool], *bounds: jax.Array
-    ) -> tuple[jax.Array, bool]:
-        pairs = zip(bounds, is_batched, strict=True)
-        begin, end = (bound if batched else bound[None] for bound, batched in pairs)
-        return _is_filled_by_data((size, *shape), begin, end), True
-
-    filled: jax.Array = is_filled(begin, end)
-    return filled
+    """Returns whether each element is filled, for scalar bounds that are data."""
+    sharding = jax.typeof(row).sharding
+    begin, end = (jnp.asarray(bound, np.int32) for bound in bounds)
+    # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
+    # of those on single numbers. The barrier keeps these out of a softmax: it takes
+    # 0.092 ms with the barrier, 0.101 without (benchmarks/results/nvidia-h200.csv,
+    # "each head").
+    is_ordered, begin, end = lax.optimization_barrier((end >= begin, begin, end))
+    # XLA removes a select between equal arrays. Under vmap, the condition has the batch
+    # of the bounds, and the iotas get it as well. Otherwise JAX broadcasts `column -
+    # row` along this batch. XLA then computes the heads of a batch together, and a
+    # softmax of a window for each head takes up to 1.7 times as long.
+    is_ordered, begin, end = (
+        lax.broadcast_in_dim(each, row.shape, (), out_sharding=sharding)
+        for each in (is_ordered, begin, end)
+    )
+    row, column = (lax.select_n(is_ordered, each, each) for each in (row, column))
+    return _is_filled(column - row, is_ordered, begin, end)

@@ -21,6 +21,21 @@ def causal(x):
     return dmljax.diagonal_matrix1(x, value=0, fill_begin=1, fill_end=None)
 
 
+def jnp_causal(x):
+    """Has what jnp.tril lacks in JAX 0.9.0: explicit axes."""
+    row, column = (jax.lax.broadcasted_iota(int, x.shape, x.ndim - i) for i in (2, 1))
+    return jnp.where(column > row, 0, x)
+
+
+def window(x):
+    """Bounds that are data, for each matrix."""
+
+    def of_matrix(x, end):
+        return dmljax.diagonal_matrix1(x, value=0, fill_begin=end - 2, fill_end=end)
+
+    return jax.vmap(of_matrix)(x[None], np.int32([1]))[0]
+
+
 def positive(x):
     return dmljax.element_wise_if(x > 0, x, 0)
 
@@ -38,7 +53,7 @@ def jnp_hot(x):
 
 
 PAIRS = {
-    "diagonal_matrix1": (causal, jnp.tril),
+    "diagonal_matrix1": (causal, jnp_causal),
     "element_wise_if": (positive, lambda x: jnp.where(x > 0, x, 0)),
     "one_hot": (hot, jnp_hot),
 }
@@ -83,10 +98,25 @@ def test_a_converter_of_jaxprs():
     """jax2onnx knows JAX's operations alone. ONNX's own evaluator runs its model."""
     jax2onnx = pytest.importorskip("jax2onnx")
     reference = pytest.importorskip("onnx.reference")
-    for function in (causal, positive, hot):
+    for function in (causal, window, positive, hot):
         x = array(shape=(3, 4))
         wanted = function(x)
         model = jax2onnx.to_onnx(function, [jax.ShapeDtypeStruct(x.shape, x.dtype)])
         evaluator = reference.ReferenceEvaluator(model)
         (found,) = evaluator.run(None, {evaluator.input_names[0]: x})
         np.testing.assert_array_equal(found, wanted, strict=True)
+
+
+def test_a_window_of_each_head_is_computed_in_full_size():
+    """XLA's softmax is slow with a condition that is broadcast along the heads."""
+
+    def masked(x, begin, end):
+        return dmljax.diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
+
+    x, bounds = np.zeros((3, 5, 5), np.float32), np.zeros(3, np.int32)
+    program = jax.make_jaxpr(jax.vmap(jax.vmap(masked), (0, None, None)))
+    sizes = {"sub": [], "ge": [], "lt": []}
+    for operation in program(x[None], bounds, bounds).eqns:
+        sizes.get(operation.primitive.name, []).append(operation.outvars[0].aval.shape)
+    # The first comparison is that of the bounds.
+    assert sizes == {"sub": [x.shape], "ge": [(3,), x.shape], "lt": [x.shape]}
