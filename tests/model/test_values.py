@@ -55,13 +55,13 @@ def test_the_size_and_the_offset(more, expected):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ({"sizeInBytes": 11}, "byte 0, while the buffer has 11 bytes; the field 'size"),
-        ({OFFSET: 1}, "have 12 bytes and begin at byte 1, while the buffer has 12 by"),
-        ({OFFSET: 8, "sizeInBytes": 19}, "'sizeInBytes' must be at least 20."),
+        ({"sizeInBytes": 2}, "byte 0, while the buffer has 2 bytes; the field 'sizeIn"),
+        ({OFFSET: 1}, "have 3 bytes and begin at byte 1, while the buffer has 3 bytes"),
+        ({OFFSET: 8, "sizeInBytes": 10}, "'sizeInBytes' must be at least 11."),
     ],
 )
 def test_a_wrong_size(more, message):
-    assert message in m.refused_resource(m.data("FLOAT32", [1, 2, 3], **more))
+    assert message in m.refused_resource(m.data("UINT8", [1, 2, 3], **more))
 
 
 # Elements of different types
