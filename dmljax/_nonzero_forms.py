@@ -293,7 +293,7 @@ def scatter_bits(
 def fill_forward(
     words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
 ) -> jax.Array:
-    """Finds the bit word of each row of a line by a forward fill, and its bit there.
+    """Finds the bit word of each row of a line by a forward fill.
 
     A bit word that has a bit writes its index into its first row: a single write for 32
     elements. A running maximum copies the index to the rows up to the next bit word.
@@ -302,7 +302,14 @@ def fill_forward(
     index = lax.iota(np.int32, words.size)
     zeros = jnp.zeros(rows, np.int32)
     word = lax.cummax(zeros.at[begin].set(index, **WRITE_ONCE))
-    row = lax.iota(np.uint32, rows)
+    return offsets_in_words(words, starts, origin, word)
+
+
+def offsets_in_words(
+    words: jax.Array, starts: jax.Array, origin: jax.Array, word: jax.Array
+) -> jax.Array:
+    """Finds the bit of each row in the bit word of this row, and returns its offset."""
+    row = lax.iota(np.uint32, word.size)
     before = row - starts[word]  # set bits of the word before the one of this row
     bit = find_bit(words[word], before)
     offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + bit
