@@ -268,10 +268,12 @@ def nonzero_words(
     count = ones.sum(1, dtype=np.uint32)
     if compact is None:
         of_line = scatter_bits if size is None else fill_forward
-        compact = jax.vmap(of_line, (0, 0, 0, None))
+        compact = jax.vmap(functools.partial(of_line, rows=lines.rows))
+    else:
+        compact = functools.partial(compact, rows=lines.rows)
     with index_mode(lines.x.shape[1], lines.rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
-        offset = compact(words, starts, lines.origin, lines.rows)
+        offset = compact(words, starts, lines.origin)
     return restore(count, unravel(offset, lines.sizes, columns))
 
 
