@@ -98,11 +98,6 @@ def matrices(sample, arrays):
     return found
 
 
-def pushed(dense, tangents):
-    """The flat tangent of the output."""
-    return sum(a @ tangent.ravel() for a, tangent in zip(dense, tangents, strict=True))
-
-
 def pulled(sample, arrays, cotangent):
     """The cotangent of each open operand."""
     pairs = zip(matrices(sample, arrays), only_open(sample, arrays), strict=True)
@@ -122,10 +117,10 @@ def expected_gradient(sample, *arrays):
 # BATCHES
 
 
-def batches(sample, count=BATCH):
+def batches(sample):
     """For each operand a batch of different arrays."""
     rows = []
-    for seed in range(count):
+    for seed in range(BATCH):
         arrays = list(sample.arrays(seed=seed))
         for i, array in enumerate(arrays):
             if i not in sample.open_operands:

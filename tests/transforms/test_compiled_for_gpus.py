@@ -34,7 +34,7 @@ DESCRIPTION = pathlib.Path(__file__).with_name("h200.txtpb")
 IMAGES = (4, 8, 64, 66)
 PADS = (0, 0, 3, 5)
 pad = functools.partial(dmljax.padding, start_padding=PADS, end_padding=PADS)
-INDICES = struct(np.int32, 1 << 12, 1)
+INDICES = struct(np.int32, 1024, 1)
 
 
 @functools.cache
@@ -151,31 +151,13 @@ def test_the_gradient_of_padding_is_one_kernel(mode, x, pads):
 
 
 def test_the_selects_of_a_pipeline_are_one_kernel():
-    def pipeline(condition, x):
+    def pipeline(condition, indices, x):
         x = dmljax.element_wise_if(condition, x * 2, jnp.abs(x))
-        x = x.reshape(1024, -1)
-        return dmljax.diagonal_matrix1(x, value=0, fill_begin=0, fill_end=9) + 1
+        hot = dmljax.one_hot(indices, x[0, :2], size=x.shape[1], axis=1)
+        return dmljax.diagonal_matrix1(x + hot, value=0, fill_begin=0, fill_end=9) + 1
 
-    flags = struct(np.uint8, 1 << 20)
-    assert_one_kernel(compiled(pipeline, flags, struct(np.float32, 1 << 20)))
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "int8", "bool"])
-def test_one_hot_is_one_kernel(dtype):
-    one_hot = functools.partial(dmljax.one_hot, size=127)
-    assert_one_kernel(compiled(one_hot, INDICES, struct(dtype, 2)))
-
-
-def test_the_gradient_of_one_hot_reads_the_cotangent_once():
-    def pull(indices, values, cotangent):
-        one_hot = functools.partial(dmljax.one_hot, indices, size=128)
-        return jax.vjp(one_hot, values)[1](cotangent)[0]
-
-    values = struct(np.float32, 2)
-    cotangents = struct(np.float32, 1 << 12, 128)
-    entry = entry_of(compiled(pull, INDICES, values, cotangents))
-    (cotangent,) = re.findall(r"(%\S+) = f32\[4096,128\]\S* parameter", entry)
-    assert entry.count(f"{cotangent}, ") + entry.count(f"{cotangent})") == 1
+    arrays = [struct(dtype, 1024, 1024) for dtype in (np.uint8, np.float32)]
+    assert_one_kernel(compiled(pipeline, arrays[0], INDICES, arrays[1]))
 
 
 # SEVERAL DEVICES
@@ -194,8 +176,3 @@ def check_sent(devices, case, mesh, spec, kind):
 @meshes.divisions("8", "2x4")
 def test_eight_gpus_communicate_as_the_page_says(case, mesh, spec):
     check_sent(devices(8), case, mesh, spec, AxisType.Auto)
-
-
-@pytest.mark.slow
-def test_eight_gpus_send_as_many_bytes_as_the_page_says():
-    meshes.check_bytes(devices(8))

@@ -76,12 +76,11 @@ def test_export_of_a_batch_whose_size_is_not_known(uses):
 # SYMBOLIC SIZES
 
 
-def with_gradient(function, data):
-    """The outputs, and the cotangents of the operands after the first `data`."""
+def with_gradient(function):
+    """The outputs, and the cotangents of the operands."""
 
     def both(*operands):
-        alone = functools.partial(function, *operands[:data])
-        output, pull = jax.vjp(alone, *operands[data:])
+        output, pull = jax.vjp(function, *operands)
         return output, pull(output)
 
     return both
@@ -93,53 +92,32 @@ def padded(mode, x):
 
 
 def of_a_matrix(x, value):
-    """Each mode with constant amounts, and amounts that depend on the sizes."""
+    """Constant arguments, and arguments that depend on the sizes."""
     height, width = x.shape
     to_a_multiple = (0, width), (-height % 8, 1)
     fill = functools.partial(dmljax.diagonal_matrix1, value=value)
+    indices = (x[:, None] % 3 - 1).astype(np.int8)
     return [
         *[padded(mode, x) for mode in PaddingMode],
         dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION),
         dmljax.padding(x, *to_a_multiple, value=value),
         fill(x, fill_begin=-1, fill_end=2),
         fill(shape=x.shape, fill_begin=1, fill_end=height // 2),
+        dmljax.element_wise_if(x > 0, x, 2 * x),
+        dmljax.one_hot(indices, jnp.stack([x[0, 0], value]), size=width + 1, axis=1),
     ]
 
 
-def pair_of(x):
-    """A batch of an array and its mirror image."""
-    return np.stack([x, x[..., ::-1] if x.ndim else x])
-
-
-def hot(indices, values):
-    return dmljax.one_hot(indices, values, size=indices.shape[2] + 1, axis=1)
-
-
-COLUMN = np.zeros((3, 1), np.int32)
-CONDITION = np.array([[0, 1, 2], [1, 0, 0]], np.uint8)
-INDICES = np.array([[[1, -1, 4]], [[0, 2, -4]]], np.int8)
-OF_A_MATRIX = [(numbers(2, 1), F32(5)), (numbers(8, 3), F32(5))]
-SELECTS = [(CONDITION, numbers(2, 3), numbers(2, 3) + 9)]
-HOT = [(INDICES, numbers(2)), (INDICES[:, :, :1], numbers(2))]
-
-
-@pytest.mark.parametrize(
-    ("function", "data", "specs", "calls"),
-    [
-        (of_a_matrix, 0, ("h, w", ""), OF_A_MATRIX),
-        (dmljax.element_wise_if, 1, ("h, w", "h, w", "h, w"), SELECTS),
-        (hot, 1, ("h, 1, w", "2"), HOT),
-    ],
-)
-def test_height_and_width(function, data, specs, calls):
+def test_height_and_width():
     """Forward and gradient: lowered for one matrix, and run for a symbolic batch."""
-    alone = with_gradient(function, data)
+    specs = "h, w", ""
+    calls = [(numbers(2, 1), F32(5)), (numbers(8, 3), F32(5))]
     types = export.symbolic_args_specs(calls[0], specs)
-    export.export(jax.jit(alone), platforms=["cuda"])(*types)
-    batched = jax.jit(with_gradient(jax.vmap(function), data))
-    batches = [tuple(map(pair_of, arrays)) for arrays in calls]
-    specs = tuple(f"b, {spec}" if spec else "b" for spec in specs)
-    types = export.symbolic_args_specs(batches[0], specs)
+    alone = jax.jit(with_gradient(of_a_matrix))
+    export.export(alone, platforms=["cuda"])(*types)
+    batched = jax.jit(with_gradient(jax.vmap(of_a_matrix)))
+    batches = [(np.stack([x, x[:, ::-1]]), np.stack([y, y])) for x, y in calls]
+    types = export.symbolic_args_specs(batches[0], ("b, h, w", "b"))
     program = export.export(batched, platforms=[HERE])(*types)
     for xs in batches:
         dense.assert_equal(program.call(*xs), batched(*xs))
@@ -148,7 +126,7 @@ def test_height_and_width(function, data, specs, calls):
 @pytest.mark.parametrize("mode", [PaddingMode.REFLECTION, PaddingMode.SYMMETRIC])
 def test_a_constraint_makes_the_gradient_slices(mode):
     """Sizes larger than the padding: no remainder, and no sum over folds."""
-    function = with_gradient(functools.partial(padded, mode), 0)
+    function = with_gradient(functools.partial(padded, mode))
     for constraints in ((), ("h >= 4", "w >= 4")):
         x = export.symbolic_args_specs(numbers(4, 4), "h, w", constraints=constraints)
         module = export.export(jax.jit(function))(x).mlir_module()
@@ -183,6 +161,7 @@ def test_nonzero_coordinates(function, spec):
 
 
 LINE = numbers(6)
+COLUMN = np.zeros((3, 1), np.int32)
 UNDECIDED = {
     "h - 3 >= 0": lambda x: dmljax.padding(x, (0,), (x.shape[0] - 3,)),
     "h - 1 >= 1": lambda x: dmljax.padding(x[1:], (0,), (3,), mode=PaddingMode.WRAP),
