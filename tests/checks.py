@@ -1,6 +1,5 @@
 """Helpers for several files of tests: comparisons, errors, lowered programs."""
 
-import inspect
 import os
 import re
 import subprocess
@@ -142,28 +141,6 @@ def each(uses):
 def needs_x64(sample):
     """Whether one of the sample's arrays has a 64-bit type."""
     return any(getattr(x, "dtype", None) in samples.WIDE for x in sample.operands)
-
-
-def entries(documented, section):
-    """The names in a section of a docstring."""
-    _, rest = inspect.getdoc(documented).split(f"\n{section}:\n")
-    return re.findall(r"^  (\w+):", re.split(r"^\S", rest, flags=re.M)[0], re.M)
-
-
-def assert_documented(function, *errors):
-    """Asserts that the docstring is complete, and has an entry for these errors."""
-    assert inspect.isfunction(function)
-    assert entries(function, "Args") == list(inspect.signature(function).parameters)
-    assert set(errors) <= set(entries(function, "Raises"))
-    parts = r"\nReturns:\n  .*\nRaises:\n  .*\n>>> "
-    assert re.search(parts, inspect.getdoc(function), re.DOTALL)
-
-
-def assert_all_documented(door, error):
-    """Asserts that a door lists all its functions, with complete docstrings."""
-    assert dir(door) == sorted(door.__all__)
-    for name in door.__all__:
-        assert_documented(getattr(door, name), error)
 
 
 def reference_node(operator):

@@ -198,12 +198,11 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
 
 
 def check_bytes(devices):
-    """Compares the bytes that each of eight devices sends with docs/tutorials/devices.md."""
+    """Compares the bytes that each of eight devices sends with the page."""
     row = r"^\| (.*) \| ([\d.]+ [KM]?i?B) \| ([\d.]+ [KM]?i?B|-) \|$"
     page = {}
-    for title, *cells in re.findall(
-        row, TEXTS["docs/tutorials/devices.md"], re.MULTILINE
-    ):
+    text = TEXTS["docs/tutorials/devices.md"]
+    for title, *cells in re.findall(row, text, re.MULTILINE):
         for axes, sent in zip(("automatic", "explicit"), cells, strict=True):
             if sent != "-":
                 page[title, axes] = sent

@@ -24,12 +24,6 @@ EXAMPLES = [
     for page, text in TEXTS.items()
     if ">>>" in text and page.startswith("docs/")
 ]
-MEASURED = [
-    case
-    for device in ("NVIDIA H200", "x86_64 CPU", "x86_64 CPU, newest JAX")
-    for case in ledger.lines(device).items()
-]
-
 # EXAMPLES
 
 
@@ -114,43 +108,39 @@ def test_commands_print_the_output_on_the_pages(arguments, shown, capsys):
 
 # FIGURES
 
-# For each section with figures, the operators of these figures.
-FIGURES = {f"docs/operators/{name}.md": ("Cost", {name}) for name in OPERATORS}
-FIGURES["docs/tutorials/attention.md"] = ("The fastest spelling", set(OPERATORS))
-FIGURES["README.md"] = ("The gain", set(OPERATORS))
+
+def measured(devices, operators=OPERATORS):
+    """The rows of these devices and operators in the ledger."""
+    cases = [case for device in devices for case in ledger.lines(device).items()]
+    return [row for (operator, *_), row in cases if operator in operators]
 
 
-def assert_figures_are_known(text, rows, column, digits):
-    """Each figure of the text stands in a column of some rows of the ledger."""
+ALONE = "NVIDIA H200", "x86_64 CPU", "x86_64 CPU, newest JAX"
+SEVERAL = "nvidia-h200-scaling", "nvidia-h100-80gb-hbm3-scaling"
+SCALED = [row for device in SEVERAL for row in ledger.lines(device).values()]
+WALL = "wall_ms", "#.3g"
+# For each section with figures: the rows of the ledger, the column and the digits.
+FIGURES = {
+    ("README.md", "The gain"): (measured(ALONE), *WALL),
+    ("docs/tutorials/attention.md", "The fastest spelling"): (measured(ALONE), *WALL),
+    ("docs/tutorials/devices.md", "Automatic or explicit axes"): (SCALED, "ms", "#.3g"),
+    ("docs/benchmarks.md", "On several H200s"): (SCALED, "efficiency", ".2f"),
+}
+for name in OPERATORS:
+    rows = measured(ALONE, {name})
+    FIGURES[f"docs/operators/{name}.md", "Cost"] = (rows, *WALL)
+
+
+@pytest.mark.parametrize(("page", "heading"), FIGURES)
+def test_figures_are_in_the_ledger(page, heading):
+    rows, column, digits = FIGURES[page, heading]
     numbers = [line[column] for contenders in rows for line in contenders.values()]
     known = {format(number, digits) for number in numbers if number is not None}
+    # Code has other numbers.
+    text = re.sub(r"```.*?```|`[^`]+`", "", section(page, heading), flags=re.S)
     figures = set(re.findall(r"\b\d+\.\d+\b", text))
     assert figures
     assert figures <= known
-
-
-@pytest.mark.parametrize("page", FIGURES)
-def test_figures_about_cost_are_in_the_ledger(page):
-    """Milliseconds of wall time, with three digits."""
-    heading, operators = FIGURES[page]
-    rows = [row for (operator, *_), row in MEASURED if operator in operators]
-    # Code has other numbers.
-    text = re.sub(r"```.*?```|`[^`]+`", "", section(page, heading), flags=re.S)
-    assert_figures_are_known(text, rows, "wall_ms", "#.3g")
-
-
-# For each section with figures of two devices, the ledger's column and the digits.
-SEVERAL = [
-    ("docs/tutorials/devices.md", "Automatic or explicit axes", "ms", "#.3g"),
-    ("docs/benchmarks.md", "On several H200s", "efficiency", ".2f"),
-]
-
-
-@pytest.mark.parametrize(("page", "heading", "column", "digits"), SEVERAL)
-def test_figures_about_two_devices_are_in_the_ledger(page, heading, column, digits):
-    tables = "nvidia-h200-scaling", "nvidia-h100-80gb-hbm3-scaling"
-    rows = [row for table in tables for row in ledger.lines(table).values()]
-    assert_figures_are_known(section(page, heading), rows, column, digits)
 
 
 # NAMES AND LINKS

@@ -57,17 +57,6 @@ def test_each_row(page, theirs, ours, longer):
                 np.testing.assert_array_equal(traced(names["k"]), expected)
 
 
-@pytest.mark.parametrize(("page", "theirs", "ours", "longer"), rows(ONNX))
-def test_each_row_with_integers(page, theirs, ours, longer):
-    """An operator of ONNX keeps the type; only NonZero's is always int64."""
-    names = names_of(page)
-    names["x"] = names["x"].astype("int32")
-    expected = eval(theirs, names)
-    result = eval(ours, names)
-    np.testing.assert_array_equal(result, expected)
-    assert expected.dtype in (result.dtype, np.int64)
-
-
 @pytest.mark.parametrize("page", PAGES)
 def test_no_row_is_left_out(page):
     lines = TEXTS[page].splitlines()

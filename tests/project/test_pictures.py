@@ -1,8 +1,6 @@
 """The pictures of the documentation show what the package computes."""
 
-import pytest
-
-from docs import cells, make_picture, make_pictures
+from docs import make_picture, make_pictures
 from tests.project.texts import words_of
 
 
@@ -20,12 +18,3 @@ def test_the_pictures_in_git_have_the_numbers_of_today(tmp_path, monkeypatch):
         old = readme if path.name == readme.name else committed / path.name
         assert sorted(words_of(path)) == sorted(words_of(old)), path.name
         assert "prefers-color-scheme: dark" in old.read_text(), path.name
-
-
-def test_a_picture_explains_its_colours_and_fits_the_page():
-    shown = cells.line(cells.block("x", [1, 2], [["value", "new"]]))
-    with pytest.raises(ValueError, match=r"does not explain \{'new'\}"):
-        cells.picture("x", [shown], {"value": "the input"})
-    wide = cells.line(cells.block("x", range(40)))
-    with pytest.raises(ValueError, match="pixels wide"):
-        cells.picture("x", [wide], {"value": "the input"})
