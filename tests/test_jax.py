@@ -99,34 +99,22 @@ def imports_of(tree):
     return {name: full for name, full in names.items() if full.startswith("jax")}
 
 
-def full_name(node, names):
-    """JAX's full name for an expression; None for other expressions."""
-    if isinstance(node, ast.Name):
-        return names.get(node.id)
-    if isinstance(node, ast.Attribute):
-        parent = full_name(node.value, names)
-        return parent and f"{parent}.{node.attr}"
-    return None
-
-
 def undocumented_names(tree):
-    """The names of JAX in a file that no page has, and ways to get such names."""
+    """The names of JAX in a file that no page has."""
     names = imports_of(tree)
     used = set(names.values())
     for node in ast.walk(tree):
-        used.add(full_name(node, names) or "jax")
-        if isinstance(node, ast.Attribute) and node.attr in HIDDEN_ATTRIBUTES:
-            used.add(node.attr)
+        if not isinstance(node, ast.Attribute):
+            continue
+        root, _, rest = ast.unparse(node).partition(".")
+        if root in names and re.fullmatch(r"[\w.]+", rest):
+            used.add(f"{names[root]}.{rest}")
         # The context of a lowering rule is not documented.
-        if isinstance(node, ast.Attribute) and ast.unparse(node.value) == "context":
+        if root == "context" or node.attr in HIDDEN_ATTRIBUTES:
             used.add(f"context.{node.attr}")
-        getter = isinstance(node, ast.Call) and ast.unparse(node.func) in GETTERS
-        if getter and full_name(node.args[0], names):
-            used.add(ast.unparse(node))
     return {name for name in used if not is_documented(name)}
 
 
-GETTERS = {"getattr", "hasattr", "vars"}
 # The attributes in the table of `_jax`; two are also those of a dict and of `_threads`.
 HIDDEN_ATTRIBUTES = {
     attribute
@@ -144,29 +132,16 @@ def test_names_of_jax_are_documented_or_in_one_file(name):
 @pytest.mark.parametrize(
     ("line", "found"),
     [
-        ("from jax._src import core", "jax._src.core"),
         ("import jax._src.core as core", "jax._src.core"),
         ("import jax; jax._src.core", "jax._src"),
         ("from jax.interpreters import ad; ad.deflinear2", "ad.deflinear2"),
         ("from jax import lax; lax.add_p.bind(x)", "jax.lax.add_p"),
-        ("import jax; getattr(jax, 'Inline')", "getattr(jax, 'Inline')"),
-        ("context.avals_in", "avals_in"),
         ("context.tokens_in", "context.tokens_in"),
         ("jax.typeof(x).vma", "vma"),
     ],
 )
 def test_a_name_that_is_undocumented_is_found(line, found):
     assert any(found in name for name in undocumented_names(ast.parse(line)))
-
-
-def test_each_documented_name_is_used():
-    names = set()
-    for tree in TREES.values():
-        imported = imports_of(tree)
-        names |= set(imported.values())
-        names |= {full_name(node, imported) for node in ast.walk(tree)}
-    listed = {f"{m}.{n}" for m, text in DOCUMENTED.items() for n in text.split()}
-    assert listed - names == set()
 
 
 # PROGRAMS THAT RUN WITHOUT A NAME
@@ -228,22 +203,20 @@ def explicit():
         return outputs, found, jax.jit(jax.grad(energy, (0, 1)))(x, PAIR)
 
 
-def mapped(**options):
+def mapped():
     specs = {"in_specs": (P("a"), P()), "out_specs": P("a")}
     mesh = sharding_of("2", P("a")).mesh
-    shard = jax.shard_map(operators, mesh=mesh, **specs, **options)
+    shard = jax.shard_map(operators, mesh=mesh, **specs)
     loss = jax.grad(lambda *xs: sum(jnp.sum(y**2) for y in shard(*xs)), (0, 1))
     return jax.jit(loss)(X, PAIR)
 
 
 USES = {
-    "eager": lambda: everything(X, PAIR),
     "jit, grad and vmap": lambda: transformed(np.stack([X, -X]), PAIR),
     "export": exported,
     "automatic": automatic,
     "explicit": explicit,
     "mapped": mapped,
-    "mapped without check_vma": lambda: mapped(check_vma=False),
     "kernel": lambda: by_kernel(X),
 }
 LACKS = "it needs .*mosaic_gpu as JAX 0.10.2 has it, while this is JAX"
@@ -253,7 +226,10 @@ NEEDED = ("lower", "operand types", "result types")
 # same result as before. Of the names that every operator needs, we test one use.
 ERRORS = {("devices", "kernel"): (DescriptorError, "axis_context.num_devices")}
 for name in NEEDED:
-    ERRORS[name, "eager"] = (NotImplementedError, f"no {_jax.UNDOCUMENTED[name]}, wh")
+    ERRORS[name, "automatic"] = (
+        NotImplementedError,
+        f"no {_jax.UNDOCUMENTED[name]}, wh",
+    )
 if kernels_available("cuda"):
     USES["kernel per thread"] = lambda: launches(by_kernel, X)
     ERRORS["devices", "kernel per thread"] = (DescriptorError, "num_devices")
