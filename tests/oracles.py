@@ -1,8 +1,8 @@
-"""The operators as NumPy loops, written a second time from DirectML's pages.
+"""The operators in NumPy, written a second time from DirectML's pages.
 
 The oracles import nothing from dmljax and share no code with it, so that they do not
 repeat its mistakes. They trust their arguments: other tests check support tables, sizes
-and types. Every coordinate and index is a Python integer.
+and types.
 """
 
 import math
@@ -14,19 +14,16 @@ import numpy as np
 
 def diagonal_fills(y, x, begin, end):
     """(end >= begin) xor (top_x >= begin) xor (top_x < end), top_x = x - y."""
-    top_x = int(x) - int(y)
+    top_x = x - y
     return (end >= begin) ^ (top_x >= begin) ^ (top_x < end)
 
 
 def diagonal_matrix1(x, *, shape=None, dtype=None, value, fill_begin, fill_end):
     """The value where the diagonal is filled, else x, or 0 if x is None."""
     x = np.zeros(shape, dtype) if x is None else np.asarray(x)
-    value = _typed(value, x.dtype)
-    output = np.empty(x.shape, x.dtype)
-    for coordinate in np.ndindex(x.shape):
-        fills = diagonal_fills(*coordinate[-2:], fill_begin, fill_end)
-        output[coordinate] = value if fills else x[coordinate]
-    return output
+    corner = np.indices(x.shape[-2:])
+    fills = diagonal_fills(*corner, int(fill_begin), int(fill_end))
+    return np.where(fills, _typed(value, x.dtype), x)
 
 
 # ONE_HOT
@@ -58,11 +55,7 @@ def one_hot(indices, values, *, size, axis):
 def element_wise_if(condition, a, b):
     """Selects a where condition != 0, and b elsewhere."""
     condition, a, b = map(np.asarray, (condition, a, b))
-    output = np.empty(condition.shape, a.dtype)
-    for coordinate in np.ndindex(condition.shape):
-        chosen = a if condition[coordinate] != 0 else b
-        output[coordinate] = chosen[coordinate]
-    return output
+    return np.where(condition != 0, a, b)
 
 
 # NONZERO_COORDINATES
@@ -179,43 +172,37 @@ def packed_strides(sizes):
     return tuple(math.prod(map(int, sizes[i + 1 :])) for i in range(len(sizes)))
 
 
-def _offset(coordinate, strides):
-    """Returns dot(coordinate, strides)."""
-    return sum(int(c) * int(s) for c, s in zip(coordinate, strides, strict=True))
+def _offsets(sizes, strides):
+    """The dot product of each coordinate and the strides; None means packed."""
+    strides = packed_strides(sizes) if strides is None else strides
+    return np.tensordot(np.array(strides, int), np.indices(sizes, int), 1)
 
 
 def strided_read(buffer, sizes, strides):
     """Reads buffer[dot(c, strides)] for each c."""
-    buffer = np.asarray(buffer)
-    strides = packed_strides(sizes) if strides is None else strides
-    output = np.empty(sizes, buffer.dtype)
-    for coordinate in np.ndindex(output.shape):
-        output[coordinate] = buffer[_offset(coordinate, strides)]
-    return output
+    return np.asarray(buffer)[_offsets(sizes, strides)]
 
 
 def strided_write(values, strides, length):
     """Writes values[c] to dot(c, strides) of a buffer with 0 in the gaps."""
     values = np.asarray(values)
-    strides = packed_strides(values.shape) if strides is None else strides
     buffer = np.zeros(length, values.dtype)
-    for coordinate in np.ndindex(values.shape):
-        buffer[_offset(coordinate, strides)] = values[coordinate]
+    buffer[_offsets(values.shape, strides)] = values
     return buffer
 
 
 def implied_bytes(sizes, strides, item_size):
     """Returns (sum((size - 1) * stride) + 1) * item_size, rounded up to 4 bytes."""
     strides = packed_strides(sizes) if strides is None else strides
-    last = [int(size) - 1 for size in sizes]
-    return -(-(_offset(last, strides) + 1) * item_size // 4) * 4
+    axes = zip(sizes, strides, strict=True)
+    last = sum((int(size) - 1) * int(stride) for size, stride in axes)
+    return -(-(last + 1) * item_size // 4) * 4
 
 
 def strides_overlap(sizes, strides):
     """Whether two coordinates have the same offset."""
-    strides = packed_strides(sizes) if strides is None else strides
-    offsets = [_offset(coordinate, strides) for coordinate in np.ndindex(*sizes)]
-    return len(set(offsets)) < len(offsets)
+    offsets = _offsets(sizes, strides)
+    return np.unique(offsets).size < offsets.size
 
 
 # Numbers

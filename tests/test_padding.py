@@ -23,41 +23,21 @@ from dmljax import (
     padding,
 )
 from dmljax._padding import _padding
-from tests.checks import assert_refused, assert_same, each_mode, struct
-from tests.fuzz.rules import MODE_LEVELS
+from tests.checks import assert_refused, assert_same, struct
 from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
 from tests.sharded import SHAPE, array
-from tests.subjects.padding import DESC, TYPED, pad, pad_rows
+from tests.subjects.padding import DESC, pad, pad_rows
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
+LEVEL = FeatureLevel.V6_3
 
 
-@each_mode
-@pytest.mark.parametrize(
-    ("desc", "first"), [(DESC, FeatureLevel.V1_0), (TYPED, FeatureLevel.V5_0)]
-)
-def test_levels_of_modes(desc, first, mode):
-    """The first level of the operator itself is tested in directml/test_support.py."""
-    item = tensor(desc.output_tensor.data_type.name, 1, 1, 1, 1)
-    described = dataclasses.replace(
-        desc,
-        input_tensor=item,
-        output_tensor=item,
-        padding_mode=mode,
-        dimension_count=4,
-        start_padding=(0,) * 4,
-        end_padding=(0,) * 4,
-    )
-    since = FeatureLevel(MODE_LEVELS.get(mode, 0x1000))
-    rule = f"PaddingMode {mode.name} exists from feature level {since.label} on"
-    for level in FeatureLevel:
-        call = functools.partial(create_operator, described, feature_level=level)
-        if level >= max(first, since):
-            call()
-        elif level >= first:
-            text = f"{rule}, while the feature level asked for is {level.label}"
-            assert_refused(desc.operator, text, call)
+def test_the_level_of_a_mode():
+    """tests/fuzz/test_descriptors.py has the levels of all modes."""
+    text = "PaddingMode WRAP exists from feature level 6_4 on, while...asked for is 6_3"
+    desc = dataclasses.replace(DESC, padding_mode=PaddingMode.WRAP)
+    assert_refused("PADDING", text, create_operator, desc, feature_level=LEVEL)
 
 
 def test_a_mode_by_its_number_is_no_other_program():
@@ -67,6 +47,7 @@ def test_a_mode_by_its_number_is_no_other_program():
     for mode in (PaddingMode.WRAP, "wrap", "WRAP", "Wrap", *numbers):
         assert_same(padding(X, (3, 1), (1, 1), mode=mode), wanted)
     assert _padding._cache_size() == before + 1
+    assert PaddingMode("Reflect") is PaddingMode.REFLECTION
 
 
 def test_wrong_modes():

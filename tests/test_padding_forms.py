@@ -86,14 +86,11 @@ def test_adjoint(form, mode, dtype):
     ("joined", "shape", "start", "dtype"),
     [
         (True, (2, 9), (0, 1), "int32"),  # a signal
-        (True, (7,), (1,), "bfloat16"),
         (True, (2, 96), (1, 1), "bool"),
-        (True, (2, 96), (1, 1), "float16"),
         (False, (2, 96), (1, 1), "int32"),
         (False, (2, 96), (1, 1), "bfloat16"),
         (False, (2, 95), (1, 1), "int8"),
         (False, (96, 2), (1, 1), "int8"),
-        (True, (20, 96), (1, 1), "int8"),
         (True, (7, 15), (1, 0), "int8"),
         (False, (6, 16), (1, 0), "int8"),
     ],
@@ -138,18 +135,3 @@ def test_strips_of_long_axes_are_placed_in_64_bits(mode):
     text = jax.jit(form).lower(struct(np.int8, 2**33)).as_text()
     placed = re.findall(r"stablehlo.dynamic_update_slice .*<(i\d+)>\) ->", text)
     assert placed == ["i64", "i64"]
-
-
-# THE FORMULA
-
-MODES = {"CONSTANT": 0, "EDGE": 1, "REFLECTION": 2, "SYMMETRIC": 3, "WRAP": 4}
-
-
-def test_modes():
-    assert {mode.name: int(mode) for mode in PaddingMode} == MODES
-    for name, number in (MODES | {"REFLECT": 2}).items():
-        for written in (name, name.lower(), name.title()):
-            assert PaddingMode(written) is PaddingMode(number)
-    for wrong in ("mirror", "", "WRAP ", 5, None):
-        with pytest.raises(ValueError, match="is not a valid PaddingMode"):
-            PaddingMode(wrong)

@@ -123,13 +123,7 @@ TYPED = dmljax.Padding1Desc(
 
 # By name: the sizes of the input, and the padding before and after.
 SIZES = {
-    "start": ((4,), (3,), (0,)),
-    "end": ((4,), (0,), (3,)),
-    "nothing": ((2, 3), (0, 0), (0, 0)),
     "far": ((3,), (40,), (35,)),
-    "one": ((1,), (5,), (4,)),
-    "two": ((2,), (7,), (6,)),
-    "middle axis": ((2, 3, 2), (0, 9, 0), (0, 10, 0)),
     "all axes": ((1, 3, 2), (2, 7, 5), (3, 5, 1)),
     "empty elsewhere": ((0, 2), (0, 3), (0, 1)),
 }
@@ -156,58 +150,38 @@ def pad(x=MATRIX, start=(1, 1), end=(1, 1), **options):
 
 START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
-LARGE = "each element must be a UINT32, less than 2^32"
+LENGTH = "; write one integer for each axis, and 0 where nothing is added"
+LARGE = "; each element must be a UINT32, less than 2^32"
 _call = functools.partial(Wrong.of_call, "PADDING", pad)
-ERRORS = [
-    _call(
-        f"{START} is {{1}}, while x (InputTensor) has sizes {{2,3}}; write one "
-        "integer for each axis, and 0 where nothing is added",
-        MATRIX,
-        start=(1,),
-    ),
-    _call(f"{END} is {{1,1,1}}, while...has sizes {{2", MATRIX, end=(1, 1, 1)),
-    _call(f"{START} is {{1,1}}, while...has sizes {{}};", MATRIX[0, 0]),
-    _call(f"{START} is {{-1,0}}; no element may be negative", MATRIX, start=(-1, 0)),
-    _call(f"{END} is {{0,-2}}; no element may be negative", MATRIX, end=(0, -2)),
-    _call(f"{START} is {{4294967296,0}}; {LARGE}", MATRIX, start=(2**32, 0)),
-    _call(f"{END} is {{0,{2**62}}}; {LARGE}", MATRIX, end=(0, 2**62)),
-]
-for mode in tuple(Mode)[1:]:
-    text = f"x (InputTensor) has sizes {{0,3}}; {mode.name} has nothing to repeat along"
-    text += " axis 0, whose size is 0. Only CONSTANT"
-    ERRORS.append(_call(text, MATRIX[:0], mode=mode))
-
 _desc = functools.partial(Wrong.of_descriptor, DESC)
-ERRORS += [
-    _desc("has {3,6}, while...give it {3,5}", output_tensor=tensor("FLOAT32", 3, 6)),
+_typed = functools.partial(Wrong.of_descriptor, TYPED)
+ERRORS = [
+    _call(f"{START} is {{1}}, while...has sizes {{2,3}}{LENGTH}", start=(1,)),
+    _call(f"{END} is {{1,1,1}}, while...has sizes {{2,3}}{LENGTH}", end=(1, 1, 1)),
+    _call(f"{START} is {{1,1}}, while...has sizes {{}};", MATRIX[0, 0]),
+    _call(f"{START} is {{-1,0}}; no element may be negative", start=(-1, 0)),
+    _call(f"{END} is {{0,{2**62}}}{LARGE}", end=(0, 2**62)),
     _desc("has {15}, while...give it {3,5}", output_tensor=tensor("FLOAT32", 15)),
     _desc("has FLOAT16, while...has FLOAT32", output_tensor=tensor("FLOAT16", 3, 5)),
-    _desc(
-        "DimensionCount is 3, while tensor 'InputTensor' has 2 dim", dimension_count=3
-    ),
-    _desc(
-        ": StartPadding is {1}, while tensor 'InputTensor' has sizes {",
-        start_padding=(1,),
-    ),
+    _desc("DimensionCount is 3, while...has 2 dim", dimension_count=3),
+    _desc(": StartPadding is {1}, while...has sizes {", start_padding=(1,)),
     _desc(": EndPadding is {0,-2}; no element may be negative", end_padding=(0, -2)),
-    Wrong.of_descriptor(
-        TYPED,
+    _typed(
         "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both",
         padding_value_data_type=dmljax.DataType.FLOAT16,
     ),
-    Wrong.of_descriptor(
-        TYPED,
-        "is 2147483648; INT32 holds -2147483648 to 2147483647",
-        padding_value=2**31,
-    ),
+    _typed("is 2147483648; INT32 holds -2147483648 to 2147483647", padding_value=2**31),
     # The value must fit under every mode, although only CONSTANT uses it.
-    Wrong.of_descriptor(
-        TYPED,
+    _typed(
         "PaddingValue is 10.6; INT32 holds whole numbers",
         padding_value=10.6,
         padding_mode=Mode.WRAP,
     ),
 ]
+for mode in tuple(Mode)[1:]:
+    text = f"x (InputTensor) has sizes {{0,3}}; {mode.name} has nothing to repeat along"
+    text += " axis 0, whose size is 0. Only CONSTANT"
+    ERRORS.append(_call(text, MATRIX[:0], mode=mode))
 
 # SHARDING
 
