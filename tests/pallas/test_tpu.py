@@ -59,7 +59,7 @@ def lines(elements):
 )
 def test_lines(interpreter, elements, some, rows, fill):
     batch = lines(elements)[some]
-    assert_finds([batch], size=rows, fill=fill, kernel=KERNELS["tpu"].form)
+    assert_finds([batch], size=rows, fill=fill, kernel=KERNELS["tpu"])
 
 
 @pytest.mark.parametrize("more", [0, 1])
