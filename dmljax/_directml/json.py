@@ -10,7 +10,7 @@ import enum
 import math
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -63,52 +63,72 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(cls: Any, value: Any, operator: str, field: str) -> Any:
-    """Reads a value of the type `cls`. Messages name the operator and the field."""
-
-    def wrong(expected: str) -> DescriptorError:
-        return DescriptorError(
-            f"{operator}: field '{field}' is {as_json(value)}; it must be {expected}."
-        )
-
-    cls, optional = required(cls)
-    # A new type of field is a case here, in to_json, and in the checks of `descriptor`.
+def from_json(hint: Any, value: Any, operator: str, field: str) -> Any:
+    """Reads a value of type `hint`; messages name `operator` and the path `field`."""
+    cls, optional = required(hint)
     if value is None and optional:
         return None
-    if cls == tuple[int, ...]:
-        if not isinstance(value, list):
-            raise wrong("a list of integers")
-        return tuple(from_json(int, each, operator, field) for each in value)
     if dataclasses.is_dataclass(cls):
-        if not isinstance(value, Mapping):
-            raise wrong("an object with the fields of the C struct")
         return _read_struct(cls, value, operator, field)
-    if cls in (int | float, float):
-        number = number_from_json(value)
-        if number is None:
-            raise wrong(NUMBER)
-        if cls is not float:
-            return number
-        try:
-            return float(number)
-        except OverflowError:  # an integer past the largest float
-            raise wrong(NUMBER) from None
-    if issubclass(cls, enum.Flag) and isinstance(value, list):
-        flags = cls(0)
-        for item in value:
-            flags |= from_json(cls, item, operator, field)
-        return flags
-    if issubclass(cls, enum.Enum):  # by its short name, its full C name or its number
-        members = cls.__members__  # iterating over flags would leave out the value 0
-        prefix = enum_prefix(cls)
-        for name, member in members.items():
-            by_number = type(value) is int and value == member.value
-            if by_number or value in (name, prefix + name):
-                return member
-        raise wrong(f"one of {', '.join(members)}")
+    label = f"{operator}: field '{field}'"
+    if cls in READERS:
+        return READERS[cls](label, value)
+    return _read_enum(label, value, cls)
+
+
+def _wrong(label: str, value: Any, expected: str) -> DescriptorError:
+    return DescriptorError(f"{label} is {as_json(value)}; it must be {expected}.")
+
+
+def _read_integer(label: str, value: Any) -> int:
     if type(value) is not int:
-        raise wrong("an integer")
+        raise _wrong(label, value, "an integer")
     return value
+
+
+def _read_integers(label: str, value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list):
+        raise _wrong(label, value, "a list of integers")
+    return tuple(_read_integer(label, item) for item in value)
+
+
+def _read_number(label: str, value: Any) -> int | float:
+    number = number_from_json(value)
+    if number is None:
+        raise _wrong(label, value, NUMBER)
+    return number
+
+
+def _read_float(label: str, value: Any) -> float:
+    try:
+        return float(_read_number(label, value))
+    except OverflowError:  # an integer past the largest float
+        raise _wrong(label, value, NUMBER) from None
+
+
+# A new type of field is a row here, and a case in to_json and in the checks of
+# `descriptor`. Structs and enums have readers of their own.
+READERS: dict[Any, Callable[[str, Any], Any]] = {
+    int: _read_integer,
+    tuple[int, ...]: _read_integers,
+    int | float: _read_number,
+    float: _read_float,
+}
+
+
+def _read_enum(label: str, value: Any, cls: type[enum.Enum]) -> Any:
+    """Reads a member by its short name, its full C name or its number."""
+    if issubclass(cls, enum.Flag) and isinstance(value, list):
+        flags: Any = cls(0)
+        for item in value:
+            flags |= _read_enum(label, item, cls)
+        return flags
+    members = cls.__members__  # iterating over flags would leave out the value 0
+    for name, member in members.items():
+        by_number = type(value) is int and value == member.value
+        if by_number or value in (name, enum_prefix(cls) + name):
+            return member
+    raise _wrong(label, value, f"one of {', '.join(members)}")
 
 
 def number_from_json(value: Any) -> int | float | None:
@@ -120,8 +140,11 @@ def number_from_json(value: Any) -> int | float | None:
     return None
 
 
-def _read_struct(cls: Any, value: Mapping[str, Any], operator: str, field: str) -> Any:
+def _read_struct(cls: Any, value: Any, operator: str, field: str) -> Any:
     """Reads a dataclass from a JSON object with its C field names as keys."""
+    if not isinstance(value, Mapping):
+        label = f"{operator}: field '{field}'"
+        raise _wrong(label, value, "an object with the fields of the C struct")
     fields = {c_name(f.name): f for f in dataclasses.fields(cls)}
     for key in value:
         if key not in fields:

@@ -17,7 +17,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, check_x64, same_type
+from dmljax._arguments import WIDE, as_array, check_x64, same_type
 from dmljax._check import DescriptorError, as_member, require_same, show
 from dmljax._directml.descriptor import OperatorDesc, Result
 from dmljax._directml.strides import read, write
@@ -88,8 +88,12 @@ class Operator(Struct, Generic[Result], eq=False):
                 f"({', '.join(names) or 'none'})."
             )
         operator = self.desc.operator
+        tensors = self.desc.input_tensors().values()
         given = []
-        for name, array in zip(names, arrays, strict=True):
+        for name, tensor, array in zip(names, tensors, arrays, strict=True):
+            # x64 mode would not help an array of 64 bits for a tensor of 32.
+            if isinstance(array, np.ndarray) and array.dtype in WIDE:
+                _check_type(operator, name, tensor, array.dtype)
             given.append(as_array(operator, f"tensor '{name}'", array, strict=True))
         result: Result = _evaluate(self, *given)
         return result
@@ -200,21 +204,22 @@ def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
     chex.assert_type(array, tensor.dtype)
 
 
+def _check_type(operator: str, name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
+    """Requires that an array has the type of its tensor."""
+    types = (f"The array for tensor '{name}'", dtype), ("the descriptor", tensor.dtype)
+    require_same(
+        operator, "data types", *types, remedy=same_type("array", dtype, tensor.dtype)
+    )
+
+
 def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
-    label = f"The array for tensor '{name}'"
-    require_same(
-        operator,
-        "data types",
-        (label, array.dtype),
-        ("the descriptor", tensor.dtype),
-        remedy=same_type("array", array.dtype, tensor.dtype),
-    )
+    _check_type(operator, name, tensor, array.dtype)
     if tensor.strides is None:
         require_same(
             operator,
             "sizes",
-            (label, array.shape),
+            (f"The array for tensor '{name}'", array.shape),
             ("the descriptor", tensor.sizes),
             remedy="",
         )
