@@ -12,8 +12,8 @@ from benchmarks.data import Data
 # By contender, for example "jnp" or "jnp scatter": a library, and a word for the way
 # if a library does the work in several ways. The first is "dmljax".
 Functions = Mapping[str, Callable[..., Any]]
-# The contenders of an operator with a kernel, besides the default.
-FORMS = ("dmljax xla", "dmljax pallas")
+# Of an operator with a kernel: the form without it. A CPU has no kernels.
+WITHOUT_KERNEL = "dmljax xla"
 
 
 @dataclasses.dataclass(frozen=True)

@@ -12,12 +12,10 @@ import numpy as np
 
 import dmljax
 from benchmarks import calls
-from benchmarks.case import FORMS, Case
+from benchmarks.case import WITHOUT_KERNEL, Case
 from benchmarks.data import Data
 from benchmarks.forms import with_plain
 from benchmarks.programs import programs
-from benchmarks.programs.padding import IMAGES
-from benchmarks.programs.program import CPU, GPU
 
 # Elements of small arrays: they show the cost of a launch.
 SMALL = (2**10, 2**14, 2**18)
@@ -38,7 +36,6 @@ def alone(elements: int) -> Iterator[Case]:
             yield nonzero((elements,), dtype, density, room)
     for density in (0.001, 1.0):
         yield nonzero((elements,), "float32", density)
-    yield nonzero(IMAGES[GPU if elements == GPU else CPU][0], "float32", 0.1)
     for size in SMALL:
         if size < elements:
             yield nonzero((size,), "float32", 0.1)
@@ -47,24 +44,22 @@ def alone(elements: int) -> Iterator[Case]:
 def nonzero(shape: Any, dtype: str, density: float, room: float = 1) -> Case:
     """Finds the non-zero elements; there is room for this share of them."""
     x = Data(shape, dtype, high=2 if dtype == "bool" else 101, density=density)
-    size = None if room == 1 else int(x.size * room)
-    find = functools.partial(dmljax.nonzero_coordinates, size=size)
-    functions: dict[str, Any] = {"dmljax": find}
-    for form in FORMS:
-        functions[form] = functools.partial(find, implementation=form.split()[1])
-    rows = size or x.size
-    functions["jnp"] = functools.partial(jnp.argwhere, size=rows, fill_value=0)
-    functions["numpy"] = np.argwhere
-    functions["torch"] = _torch_argwhere
+    rows = int(x.size * room)
+    find = functools.partial(
+        dmljax.nonzero_coordinates, size=rows if room < 1 else None
+    )
+    functions: dict[str, Any] = {
+        "dmljax": find,
+        WITHOUT_KERNEL: functools.partial(find, implementation="xla"),
+        "jnp": functools.partial(jnp.argwhere, size=rows, fill_value=0),
+        "numpy": np.argwhere,
+        "torch": _torch_argwhere,
+    }
     if dtype in ("bool", "uint8"):
         functions["cub"] = lambda x: ("indices", rows, np.uint32)
     words = f"{dtype} {shape}, {density:.1%} non-zero"
-    return Case(
-        "nonzero_coordinates",
-        words + (f", {size} rows" if size else ""),
-        (x,),
-        functions,
-    )
+    words += f", {rows} rows" if room < 1 else ""
+    return Case("nonzero_coordinates", words, (x,), functions)
 
 
 def _torch_argwhere(x: Any) -> Any:

@@ -126,8 +126,7 @@ def long_images(elements: int) -> Shapes:
 
 
 def photographs(elements: int) -> Shapes:
-    weights = padding.BLOCKS, padding.CHANNELS, 3, 3, padding.CHANNELS
-    return [(elements // 4 // math.prod(PHOTOGRAPH), *PHOTOGRAPH), weights]
+    return [(elements // 4 // math.prod(PHOTOGRAPH), *PHOTOGRAPH), padding.WEIGHTS]
 
 
 def tokens(elements: int) -> Shapes:
@@ -161,20 +160,6 @@ def found_by_vmap(lines: jax.Array, find: Any = dmljax.nonzero_coordinates) -> A
     """The coordinates in each line; an eighth of a line has room."""
     found: Any = jax.vmap(functools.partial(find, size=lines.shape[1] // 8))(lines)
     return found if find is jnp.argwhere else found.coordinates
-
-
-def found_in_parts(x: jax.Array) -> jax.Array:
-    """The coordinates in each part; an eighth of a part has room."""
-    parts = x.size // LINE
-    return dmljax.nonzero_coordinates(x, parts=parts, size=LINE // 8).coordinates
-
-
-def jnp_found_in_parts(x: jax.Array) -> jax.Array:
-    """The same by jnp.argwhere, with the same zeros past the count."""
-    find: Any = functools.partial(jnp.argwhere, size=LINE // 8, fill_value=LINE)
-    rows = jax.vmap(find)(x.reshape(-1, LINE))
-    first = LINE * jnp.arange(x.size // LINE)[:, None, None]
-    return jnp.where(rows == LINE, 0, rows + first)
 
 
 def rows_in_parts(keep: jax.Array, x: jax.Array) -> jax.Array:
@@ -225,8 +210,6 @@ def forward() -> Iterator[Work]:
     run, twins = found_by_vmap, functools.partial(found_by_vmap, find=jnp.argwhere)
     words = "lines of bools by vmap, with size"
     yield Work("nonzero_coordinates", words, run, twins, lines, ("bool",))
-    words, by_jnp = "bools in parts, with size", jnp_found_in_parts
-    yield Work("nonzero_coordinates", words, found_in_parts, by_jnp, line, ("bool",))
     for words, find in (
         ("in parts", functools.partial(ours, parts=PARTS)),
         ("as a whole", ours),

@@ -22,7 +22,7 @@ import jax
 import numpy as np
 
 from benchmarks import ledger
-from benchmarks.case import FORMS, Case
+from benchmarks.case import WITHOUT_KERNEL, Case
 from benchmarks.cases import cases
 from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.forms import replaced
@@ -131,7 +131,7 @@ def checked(
     errors: list[str] = []
     samples: list[Sample] = []
     for name, function in case.functions.items():
-        if name in FORMS and _platform() != "gpu":  # a CPU has no kernels
+        if name == WITHOUT_KERNEL and _platform() != "gpu":
             continue
         if name.split()[0] not in libraries:
             continue

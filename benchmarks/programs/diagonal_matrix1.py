@@ -39,7 +39,7 @@ def causal_by_iota(x: jax.Array, k: int = 0, value: float = -jnp.inf) -> jax.Arr
     return jnp.where(column <= row + k, x, value)
 
 
-def unmasked(x: jax.Array, *_: Any) -> jax.Array:
+def unmasked(x: jax.Array) -> jax.Array:
     return x
 
 
@@ -49,18 +49,15 @@ def masked_softmax(x: jax.Array, *bounds: jax.Array, mask: Any = causal) -> jax.
     return jax.nn.softmax(scores).astype(x.dtype)
 
 
-def torch_tril(x: Any) -> Any:
-    import torch
-
-    return torch.ones(x.shape[-2:], dtype=torch.bool, device=x.device).tril()
-
-
 def torch_softmax(x: Any, keep: Any) -> Any:
     return x.masked_fill(~keep, -float("inf")).float().softmax(-1).to(x.dtype)
 
 
 def torch_causal_softmax(x: Any) -> Any:
-    return torch_softmax(x, torch_tril(x))
+    import torch
+
+    ones = torch.ones(x.shape[-2:], dtype=torch.bool, device=x.device)
+    return torch_softmax(x, ones.tril())
 
 
 CAUSAL: Functions = {
@@ -70,67 +67,43 @@ CAUSAL: Functions = {
     "reference no mask": unmasked,
 }
 
-# A WINDOW OF 128 KEYS
-
-
-def window(x: jax.Array, width: Any = 128) -> jax.Array:
-    return dmljax.diagonal_matrix1(x, value=-jnp.inf, fill_begin=1, fill_end=-width)
-
-
-def in_window(row: Any, column: Any, width: Any = 128) -> Any:
-    return (column <= row) & (row - column <= width)
-
-
-def window_by_square(x: jax.Array, width: Any = 128) -> jax.Array:
-    line = jnp.arange(x.shape[-1])
-    return jnp.where(in_window(line[:, None], line, width), x, -jnp.inf)
-
-
-def window_by_iota(x: jax.Array, width: Any = 128) -> jax.Array:
-    row = jax.lax.broadcasted_iota(jnp.int32, x.shape, 2)
-    column = jax.lax.broadcasted_iota(jnp.int32, x.shape, 3)
-    return jnp.where(in_window(row, column, width), x, -jnp.inf)
-
-
-def torch_window_softmax(x: Any, width: Any = 128) -> Any:
-    import torch
-
-    line = torch.arange(x.shape[-1], device=x.device)
-    return torch_softmax(x, in_window(line[:, None], line, width))
-
-
-WINDOW: Functions = {
-    "dmljax": window,
-    "jnp square": window_by_square,
-    "jnp full iota": window_by_iota,
-    "reference no mask": unmasked,
-}
-
-# A WINDOW FOR EACH HEAD
+# A WINDOW FOR EACH HEAD: how many keys before its own a query sees.
 
 
 def windows(x: jax.Array, widths: jax.Array) -> jax.Array:
+    def window(x: jax.Array, width: jax.Array) -> jax.Array:
+        return dmljax.diagonal_matrix1(x, value=-jnp.inf, fill_begin=1, fill_end=-width)
+
     masked: jax.Array = jax.vmap(window, (1, 0), 1)(x, widths)
     return masked
 
 
+def in_windows(row: Any, column: Any, widths: Any) -> Any:
+    return (column <= row) & (row - column <= widths[:, None, None])
+
+
 def windows_by_square(x: jax.Array, widths: jax.Array) -> jax.Array:
-    return window_by_square(x, widths[:, None, None])
+    line = jnp.arange(x.shape[-1])
+    return jnp.where(in_windows(line[:, None], line, widths), x, -jnp.inf)
 
 
 def windows_by_iota(x: jax.Array, widths: jax.Array) -> jax.Array:
-    return window_by_iota(x, widths[:, None, None])
+    row = jax.lax.broadcasted_iota(jnp.int32, x.shape, 2)
+    column = jax.lax.broadcasted_iota(jnp.int32, x.shape, 3)
+    return jnp.where(in_windows(row, column, widths), x, -jnp.inf)
 
 
 def torch_windows_softmax(x: Any, widths: Any) -> Any:
-    return torch_window_softmax(x, widths[:, None, None])
+    import torch
+
+    line = torch.arange(x.shape[-1], device=x.device)
+    return torch_softmax(x, in_windows(line[:, None], line, widths))
 
 
 WINDOWS: Functions = {
     "dmljax": windows,
     "jnp square": windows_by_square,
     "jnp full iota": windows_by_iota,
-    "reference no mask": unmasked,
 }
 
 # ATTENTION: queries, keys and values are (batch, tokens, heads, features).
@@ -170,15 +143,6 @@ PROGRAMS = {
         {
             **spellings(masked_softmax, mask=CAUSAL),
             "torch": torch_causal_softmax,
-        },
-        [Numbers(10)],
-        SCORES,
-    ),
-    "softmax of a window": Program(
-        "diagonal_matrix1",
-        {
-            **spellings(masked_softmax, mask=WINDOW),
-            "torch": torch_window_softmax,
         },
         [Numbers(10)],
         SCORES,

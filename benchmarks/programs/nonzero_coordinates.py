@@ -65,11 +65,6 @@ def by_coordinates(
     )
 
 
-def by_argwhere(mask: jax.Array, x: jax.Array, *, size: int) -> jax.Array:
-    found = jnp.argwhere(mask, size=size, fill_value=len(x))
-    return x.at[found[:, 0]].get(mode="fill", fill_value=0)
-
-
 def indexed_elements(x: Any, limit: int = 97) -> Any:
     """In NumPy and PyTorch the result has as many elements as there are."""
     return x[x > limit]
@@ -86,7 +81,6 @@ ABOVE: dict[str, Any] = {
     "jnp": jnp.extract,
     "jnp scatter": scatter,
     "jnp scatter in blocks": scatter_by_blocks,
-    "jnp argwhere": by_argwhere,
     "dmljax coordinates": by_coordinates,
     "dmljax xla": functools.partial(by_coordinates, implementation="xla"),
 }
@@ -440,7 +434,7 @@ def many_lines(elements: int) -> Iterator[tuple[str, Program]]:
 
 # Where a GPU has no kernel, the form depends on the number of elements. On both sides
 # of the change, these programs run in few spellings.
-FEW = ("dmljax", "dmljax xla", "jnp scatter", "jnp argwhere")
+FEW = ("dmljax", "dmljax xla", "jnp scatter")
 BY_SIZE = {
     "elements above a limit": (2**14, 2**18, 2**20, 2**22, 2**23, 2**24),
     "all elements above a limit": (2**22,),

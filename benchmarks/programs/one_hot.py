@@ -65,10 +65,8 @@ def smoothed_where(labels: jax.Array, classes: int) -> jax.Array:
     return jnp.where(hot, 0.9, 0) + 0.1 / classes
 
 
-def chosen(labels: jax.Array, classes: int) -> jax.Array:
-    """Targets: 1 for the label, and 0 for the others."""
-    off_on = np.array([0, 1], np.float32)
-    return dmljax.one_hot(labels[:, None], off_on, size=classes)
+# Targets: 1 for the label, and 0 for the others.
+chosen = functools.partial(one_hot, dtype=np.float32)
 
 
 def chosen_where(labels: jax.Array, classes: int) -> jax.Array:
@@ -164,16 +162,6 @@ def torch_places(experts: Any) -> Any:
 
 PROGRAMS = {
     "label smoothing": Program("one_hot", LOSSES, LOGITS, THOUSAND, directions=BOTH),
-    "label smoothing of a vocabulary": Program(
-        "one_hot",
-        LOSSES,
-        [Numbers(10), Numbers(32000, "int32")],
-        {
-            GPU: [(8192, 32000), (8192,)],
-            CPU: [(512, 32000), (512,)],
-        },
-        directions=BOTH,
-    ),
     "mean loss of smoothed labels": Program(
         "one_hot",
         {**spellings(mean_loss, targets=SMOOTHED), "torch": torch_mean_loss},

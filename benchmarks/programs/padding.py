@@ -29,11 +29,6 @@ PHOTOGRAPHS = {
     GPU: [(445, 3, 224, 224)],
     CPU: [(27, 3, 224, 224)],
 }
-# The colours are the last dimension.
-COLOURS_LAST = {
-    GPU: [(445, 224, 224, 3)],
-    CPU: [(27, 224, 224, 3)],
-}
 
 
 def take_indices(x: jax.Array, pads: Any, mode: Any) -> jax.Array:
@@ -50,11 +45,6 @@ PADS: Functions = {"dmljax": dnp.pad, "jnp": jnp.pad, "jnp take": take_indices}
 
 def reflected(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
     padded: jax.Array = pad(x, ((0, 0), (0, 0), (3, 3), (3, 3)), "reflect")
-    return padded
-
-
-def middle_axes(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
-    padded: jax.Array = pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)), "reflect")
     return padded
 
 
@@ -79,10 +69,6 @@ def torch_reflected(x: Any, by: int = 3) -> Any:
     return torch.nn.functional.pad(x, (by, by, by, by), mode="reflect")
 
 
-def torch_middle_axes(x: Any) -> Any:
-    return torch_reflected(x.permute(0, 3, 1, 2), 1).permute(0, 2, 3, 1)
-
-
 def torch_between(x: Any) -> Any:
     return torch_reflected(x * 2) + 1
 
@@ -98,34 +84,26 @@ def torch_of_squares(x: Any) -> Any:
 # PATCHES OF 16 x 16, each flattened, of images with 16 more elements on each side.
 
 
-def wrapped_patches(x: jax.Array, pad: Any = dnp.pad, mode: str = "wrap") -> jax.Array:
-    x = pad(x, ((0, 0), (0, 0), (16, 16), (16, 16)), mode)
+def wrapped_patches(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
+    x = pad(x, ((0, 0), (0, 0), (16, 16), (16, 16)), "wrap")
     n, colours, rows, columns = x.shape
     squares = x.reshape(n, colours, rows // 16, 16, columns // 16, 16)
     return squares.transpose(0, 2, 4, 1, 3, 5).reshape(n, -1, colours * 256)
 
 
-def edge_patches(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
-    return wrapped_patches(x, pad, "edge")
-
-
-def torch_wrapped_patches(x: Any, mode: str = "circular") -> Any:
+def torch_wrapped_patches(x: Any) -> Any:
     import torch
 
-    x = torch.nn.functional.pad(x, (16, 16, 16, 16), mode=mode)
+    x = torch.nn.functional.pad(x, (16, 16, 16, 16), mode="circular")
     n, colours, rows, columns = x.shape
     squares = x.reshape(n, colours, rows // 16, 16, columns // 16, 16)
     return squares.permute(0, 2, 4, 1, 3, 5).reshape(n, -1, colours * 256)
 
 
-def torch_edge_patches(x: Any) -> Any:
-    return torch_wrapped_patches(x, "replicate")
-
-
 # CONVOLUTIONS: features are (images, rows, columns, channels), and weights
 # (output channels, 3, 3, channels).
 
-BLOCKS, CHANNELS = 6, 64
+WEIGHTS = (6, 64, 3, 3, 64)
 
 
 def scaled(weights: Any) -> Any:
@@ -133,14 +111,13 @@ def scaled(weights: Any) -> Any:
     return weights * (1 / (9 * 64 * 4.5))
 
 
-def convolve(x: jax.Array, weight: jax.Array, around: int = 0, groups: int = 1) -> Any:
+def convolve(x: jax.Array, weight: jax.Array, around: int = 0) -> Any:
     return lax.conv_general_dilated(
         x,
         weight,
         window_strides=(1, 1),
         padding=[(around, around), (around, around)],
         dimension_numbers=("NHWC", "OHWI", "NHWC"),
-        feature_group_count=groups,
     )
 
 
@@ -157,20 +134,11 @@ def zero_convolutions(x: jax.Array, weights: jax.Array) -> jax.Array:
     return x
 
 
-def depthwise(x: jax.Array, weight: jax.Array, pad: Any = dnp.pad) -> Any:
-    padded = pad(x, ((0, 0), (2, 2), (2, 2), (0, 0)), "reflect")
-    return convolve(padded, weight, groups=64)
-
-
-def zero_depthwise(x: jax.Array, weight: jax.Array) -> Any:
-    return convolve(x, weight, around=2, groups=64)
-
-
-def torch_convolve(x: Any, weight: Any, groups: int = 1) -> Any:
+def torch_convolve(x: Any, weight: Any) -> Any:
     import torch
 
     torch.backends.cudnn.benchmark = True  # XLA looks for the fastest algorithm, too
-    return torch.nn.functional.conv2d(x, weight.permute(0, 3, 1, 2), groups=groups)
+    return torch.nn.functional.conv2d(x, weight.permute(0, 3, 1, 2))
 
 
 def torch_convolutions(x: Any, weights: Any) -> Any:
@@ -178,11 +146,6 @@ def torch_convolutions(x: Any, weights: Any) -> Any:
     for weight in scaled(weights):
         x = x + torch_convolve(torch_reflected(x, 1), weight).relu()
     return x.permute(0, 2, 3, 1)
-
-
-def torch_depthwise(x: Any, weight: Any) -> Any:
-    padded = torch_reflected(x.permute(0, 3, 1, 2), 2)
-    return torch_convolve(padded, weight, groups=64).permute(0, 2, 3, 1)
 
 
 # FRAMES OF A SIGNAL: the spectra of its frames, each centred by reflection.
@@ -222,33 +185,15 @@ def program(run: Any, shapes: Any, torch: Any, **options: Any) -> Program:
     """A program that only moves elements, or computes with whole numbers."""
     options = {"dtypes": DTYPES, "rtol": 0, **options}
     functions = {**spellings(run, pad=PADS), "torch": torch}
-    if run in (reflected, middle_axes):
+    if run is reflected:
         functions["numpy"] = functools.partial(run, pad=np.pad)
     return Program("padding", functions, [Numbers(10)], shapes, **options)
-
-
-def network(run: Any, zeros: Any, torch: Any, *weights: int) -> Program:
-    """A program of convolutions, beside one whose convolutions pad with zeros."""
-    functions = {**spellings(run, pad=PADS), "reference zero padding": zeros}
-    return Program(
-        "padding",
-        functions | {"torch": torch},
-        [Numbers(10), Numbers(10)],
-        {
-            GPU: [(16, 128, 128, 64), weights],
-            CPU: [(16, 32, 32, 64), weights],
-        },
-        moves=False,
-    )
 
 
 FLOAT = ("float32",)
 PROGRAMS = {
     "reflect padding between two operations": program(between, IMAGES, torch_between),
     "reflect padding": program(reflected, IMAGES, torch_reflected),
-    "reflect padding of the middle axes": program(
-        middle_axes, COLOURS_LAST, torch_middle_axes
-    ),
     "mean of reflect-padded rows": program(mean_of_rows, IMAGES, torch_mean, rtol=0.01),
     "reflect padding of squares": program(
         of_squares,
@@ -261,25 +206,21 @@ PROGRAMS = {
     "patches of wrapped images": program(
         wrapped_patches, PHOTOGRAPHS, torch_wrapped_patches
     ),
-    "patches of images, edges repeated": program(
-        edge_patches,
-        PHOTOGRAPHS,
-        torch_edge_patches,
-        dtypes=("uint8", "bfloat16", "float32"),
-    ),
     "reflect padding of signals": program(
         centred, SIGNALS, torch_centred, dtypes=FLOAT, directions=BOTH
     ),
     "frames of a signal": program(
         spectra, SIGNALS, torch_spectra, dtypes=FLOAT, rtol=None, moves=False
     ),
-    "6 reflect-padded convolutions": network(
-        convolutions,
-        zero_convolutions,
-        torch_convolutions,
-        *(BLOCKS, CHANNELS, 3, 3, CHANNELS),
-    ),
-    "reflect-padded depthwise convolution": network(
-        depthwise, zero_depthwise, torch_depthwise, CHANNELS, 5, 5, 1
+    "6 reflect-padded convolutions": Program(
+        "padding",
+        {
+            **spellings(convolutions, pad=PADS),
+            "reference zero padding": zero_convolutions,
+            "torch": torch_convolutions,
+        },
+        [Numbers(10), Numbers(10)],
+        {GPU: [(16, 128, 128, 64), WEIGHTS], CPU: [(16, 32, 32, 64), WEIGHTS]},
+        moves=False,
     ),
 }

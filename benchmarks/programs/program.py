@@ -19,8 +19,7 @@ RTOL = {"float32": 0.01, "bfloat16": 0.05}
 # Contenders on some platforms and in some types alone.
 ONLY = {
     "jnp cudnn": ("gpu", "bfloat16"),
-    "dmljax pallas": ("gpu", "bfloat16 float32 uint8"),
-    "cub": ("gpu", "bfloat16 float32 uint8 bool"),
+    "cub": ("gpu", "bfloat16 float32"),
 }
 Shape = tuple[int, ...]
 

@@ -54,8 +54,9 @@ def test_a_case_knows_its_smallest_traffic():
     select = named["two tensors, 4 KiB", "forward"]
     assert select.bytes == 13 * 1024
     assert select.elements == 1024
-    logarithm = named["safe logarithm, float32 (65536, 1024)", "gradient"]
-    assert logarithm.bytes == 4 * 4 * 2**26  # two inputs, the result and the gradient
+    mean = named["masked mean, float32 (65536, 1024)", "gradient"]
+    # The array and its gradient, the mask, and a number for each row in and out.
+    assert mean.bytes == 9 * 2**26 + 8 * 2**16
 
 
 def test_every_selection_says_how_much_it_chooses_and_has_room_for():
