@@ -34,11 +34,6 @@ from dmljax._sharding import Division, explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
 
 
-def _no_kernel(platform: str, context: Context) -> Form | None:
-    """Chooses XLA's form for an operator without kernels."""
-    return None
-
-
 @dataclasses.dataclass(frozen=True, eq=False)
 class OperatorPrimitive:
     """One operator in normal form. A call binds the primitive.
@@ -70,7 +65,7 @@ class OperatorPrimitive:
     division: Callable[..., Division]
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     divisible: Form | None = None
-    kernel: Callable[[str, Context], Form | None] = _no_kernel
+    kernel: Callable[[str, Context], Form | None] = lambda *_: None
     transpose: Callable[..., Sequence[jax.Array | None]] | None = None
 
     def __post_init__(self) -> None:

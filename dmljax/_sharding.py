@@ -63,7 +63,7 @@ class Division:
 def over_explicit_mesh(
     operator: Any,
     mesh: AbstractMesh,
-    operands: Sequence[jax.Array],
+    operands: tuple[jax.Array, ...],
     static: dict[str, Any],
 ) -> Outputs:
     """Returns the outputs of an `OperatorPrimitive` for operands on a mesh.
@@ -88,16 +88,16 @@ def over_explicit_mesh(
     run = jax.checkpoint(functools.partial(operator, **static))
     outputs: Outputs
     if local == axes or division.others == "gather":
-        specs = _specs(sizes, local)
-        output_specs = _specs(output_sizes, local)
+        shardings = _shardings(mesh, sizes, local)
+        results = _shardings(mesh, output_sizes, local)
         _check_even(operator.name.upper(), mesh, output_sizes, local)
         axis_names = {name for names in local.values() for name in names}
         are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
         mapped = jax.shard_map(
             run,
             mesh=mesh,
-            in_specs=specs,
-            out_specs=output_specs,
+            in_specs=tuple(sharding.spec for sharding in shardings),
+            out_specs=tuple(sharding.spec for sharding in results),
             # No names stand for all axes. With some of them, JAX 0.12 ends the process
             # for a vmap over another axis (docs/development/lab_notes.md, "Manual axes
             # must be sorted"). Other kinds of axes of a caller's mesh stay as they are.
@@ -106,14 +106,12 @@ def over_explicit_mesh(
             # the operands can't be made to vary alike.
             check_vma=bool(manual_axes(operands[0])),
         )
-        outputs = mapped(*_reshard(operands, mesh, specs))
+        outputs = mapped(*jax.reshard(operands, shardings))
     else:
         output_axes = axes if division.others == "as operands" else local
         _check_even(operator.name.upper(), mesh, output_sizes, output_axes)
-        output_specs = _specs(output_sizes, output_axes)
-        shardings = tuple(NamedSharding(mesh, spec) for spec in output_specs)
-        divided = by_xla(run, mesh, shardings)
-        outputs = divided(*_reshard(operands, mesh, _specs(sizes, axes)))
+        divided = by_xla(run, mesh, _shardings(mesh, output_sizes, output_axes))
+        outputs = divided(*jax.reshard(operands, _shardings(mesh, sizes, axes)))
     return outputs
 
 
@@ -150,23 +148,17 @@ def _divided(x: jax.Array) -> dict[int, tuple[str, ...]]:
     return divided
 
 
-def _specs(
-    sizes: Sequence[tuple[int, ...]], axes: Mapping[int, tuple[str, ...]]
-) -> tuple[PartitionSpec, ...]:
+def _shardings(
+    mesh: AbstractMesh,
+    sizes: Sequence[tuple[int, ...]],
+    axes: Mapping[int, tuple[str, ...]],
+) -> tuple[NamedSharding, ...]:
     """Returns how arrays of these sizes are divided. A size of 1 is shared."""
-    specs = []
+    shardings = []
     for each in sizes:
         entries = [None if n == 1 else axes.get(i) for i, n in enumerate(each)]
-        specs.append(PartitionSpec(*entries))
-    return tuple(specs)
-
-
-def _reshard(
-    operands: Sequence[jax.Array], mesh: AbstractMesh, specs: Sequence[PartitionSpec]
-) -> list[jax.Array]:
-    """Reshards operands that are sharded less than others to match."""
-    shardings = [NamedSharding(mesh, spec) for spec in specs]
-    return [jax.reshard(*pair) for pair in zip(operands, shardings, strict=True)]
+        shardings.append(NamedSharding(mesh, PartitionSpec(*entries)))
+    return tuple(shardings)
 
 
 def _check_even(
