@@ -576,7 +576,7 @@ def _gather_slices(
         (index,) = found
     else:
         index = lax.slice_in_dim(found, 0, rows)[:, 0]
-    if values.size == 0:
+    if 0 in (values.size, rows):
         # Nothing is read. An array that is made of `values` stays on their device.
         taken = place_in_zeros(values, 0, 0, index.shape[0])
     elif count is None:
