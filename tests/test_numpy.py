@@ -19,6 +19,7 @@ from jax.experimental import checkify
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
+import dmljax
 import dmljax.numpy as dnp
 import dmljax.onnx as dox
 from dmljax import DescriptorError
@@ -199,13 +200,6 @@ def test_a_mask_of_numpy_is_searched_when_a_program_is_traced(kind):
     assert not re.search("dmljax|cumsum|unique_indices=False", str(program))
 
 
-@pytest.mark.parametrize("small", [2**32, 1e-300])
-def test_elements_of_numpy_that_are_0_in_jax(small):
-    x = np.array([1, 0, small])
-    assert dnp.flatnonzero(x).tolist() == [0]
-    assert dnp.compress(x, np.ones(1)).tolist() == [1]
-
-
 def each_function(library, x):
     """The results of every function that returns elements of `x`."""
     chosen = jnp.real(x).astype(bool)
@@ -292,6 +286,14 @@ def test_differences():
             yield dnp.one_hot(index, 300, dtype=bool), np.arange(300) == 4
         yield dnp.flatnonzero(np.float32([0, 1e-45])), [1]
         yield dnp.compress(COUNTS, COUNTS, size=7), [3, 7, -1, 0, 0, 0, 0]
+        # Elements of NumPy that become 0 in JAX.
+        for small in (2**32, 1e-300):
+            yield dnp.flatnonzero(np.array([1, 0, small])), [0]
+            yield dnp.compress(np.array([1, 0, small]), np.ones(1)), [1]
+        nothing = np.zeros((0, 2))
+        for axis, sizes in ((0, (3, 2)), (1, (0, 3))):
+            filled = dnp.compress(nothing[:, 0], nothing, axis, size=3, fill_value=4)
+            yield filled, np.full(sizes, 4)
 
     for found, expected in jax.jit(lambda: list(rows()))():
         np.testing.assert_array_equal(found, expected)
@@ -307,11 +309,8 @@ def test_weak_types(x):
     ours, theirs = run_both(functools.partial(each_function, x=x))
     assert_alike(ours, theirs)
     assert_alike(list(each_function(dnp, x)), theirs)
-
-
-def test_weak_types_without_a_size():
     chosen = np.array([True])
-    assert_alike(dnp.extract(chosen, WEAK[1]), jnp.extract(chosen, WEAK[1]))
+    assert_alike(dnp.extract(chosen, x), jnp.extract(chosen, x))
 
 
 @pytest.mark.usefixtures("standard_promotion")
@@ -406,18 +405,6 @@ def test_coordinates_beyond_int32(find):
         assert jax.eval_shape(find, LONGER).dtype == np.int64
 
 
-def test_elements_beyond_int32():
-    """The result has elements, not their coordinates."""
-
-    def choose(chosen, x):
-        flat = dnp.extract(chosen, x, size=2)
-        return flat.sum() + dnp.compress(chosen, x[None], 1, size=2).sum()
-
-    values = struct(np.float32, *LONGER.shape)
-    gradient = jax.eval_shape(jax.grad(choose, 1), LONGER, values)
-    assert gradient == values
-
-
 def test_results_whose_bytes_xla_can_not_count():
     """It would end the process. No array is made."""
     wide = struct(np.int8, 2**28)
@@ -431,32 +418,13 @@ def test_results_whose_bytes_xla_can_not_count():
     flat = jax.eval_shape(lambda x: dnp.extract(x, x, size=rows), wide)
     assert flat.shape == (rows,)
 
+    # Elements beyond int32 are returned, and not their coordinates.
+    def choose(chosen, x):
+        flat = dnp.extract(chosen, x, size=2)
+        return flat.sum() + dnp.compress(chosen, x[None], 1, size=2).sum()
 
-LARGE = [("uint32", 2**32 - 1), ("float32", 2**40), ("float32", -(2**70))]
-LARGER = [*LARGE, ("uint64", 2**64 - 1), ("float64", 2**100)]
-
-
-@pytest.mark.parametrize(("x64", "pairs"), [(False, LARGE), (True, LARGER)])
-def test_all_integers_that_the_type_holds(x64, pairs):
-    """As in NumPy. jax.numpy takes none above its default integer."""
-    chosen = np.array([False, True])
-
-    def rows():
-        for dtype, value in pairs:
-            x = np.arange(2, dtype=dtype)
-            padded = np.array([value, 0, 1, 3], dtype)
-            for values in ((value, 3), ((value, 3),)):
-                yield dnp.pad(x, 1, constant_values=values), padded
-            padded = np.array([value, 0, 1, value], dtype)
-            yield dnp.pad(x, 1, constant_values=value), padded
-            filled = np.array([1, value], dtype)
-            yield dnp.extract(chosen, x, size=2, fill_value=value), filled
-            yield dnp.compress(chosen, x, 0, size=2, fill_value=value), filled
-            yield dox.compress(x, chosen, size=2, fill_value=value), filled
-
-    with jax.enable_x64(x64):
-        for found, expected in [*rows(), *jax.jit(lambda: list(rows()))()]:
-            np.testing.assert_array_equal(found, expected, strict=True)
+    values = struct(np.float32, *LONGER.shape)
+    assert jax.eval_shape(jax.grad(choose, 1), LONGER, values) == values
 
 
 def test_diagonals_that_are_data():
@@ -476,14 +444,6 @@ def test_diagonals_that_are_data():
     exported = jax.export.export(program)(struct(np.float32, n, 4))
     expected = np.tril(X, -1), np.triu(X, -1)
     np.testing.assert_array_equal(exported.call(np.float32(X)), expected)
-
-
-def test_elements_of_no_array():
-    """An array without elements. jax.numpy refuses these sizes."""
-    nothing = np.zeros((0, 2), np.float32)
-    for axis, sizes in ((0, (3, 2)), (1, (0, 3))):
-        found = dnp.compress(nothing[:, 0], nothing, axis, size=3, fill_value=4)
-        np.testing.assert_array_equal(found, np.full(sizes, 4))
 
 
 @each_kind
@@ -580,6 +540,8 @@ def test_a_result_stays_on_the_device_of_its_array():
         x = jax.device_put(jnp.zeros(sizes), device)
         results = [
             dnp.extract(x, x),
+            dnp.extract(np.zeros(sizes), x),
+            dmljax.nonzero_coordinates(x, size=0).take(x),
             dnp.extract(x, x, size=3, fill_value=4),
             dnp.argwhere(x),
             dnp.pad(x, 1),
@@ -643,18 +605,6 @@ def test_a_second_call_enters_few_functions(width, mode):
 def refused(error, text, function, *arrays, **options):
     with pytest.raises(error, match=text):
         function(*arrays, **options)
-
-
-def test_fills_of_several_slices():
-    """A fill is a number, or one slice: jax.numpy takes one for each row as well."""
-    x = np.arange(12.0, dtype=np.float32).reshape(4, 3)
-    chosen = np.array([True, False, True, False])
-    found = dnp.compress(chosen, x, 0, size=3, fill_value=-x[0])
-    assert_alike(found, jnp.compress(chosen, x, 0, size=3, fill_value=-x[0]))
-    text = (
-        r"fill_value has sizes \{4,3\}; it must be a scalar, or a slice of sizes \{3\}"
-    )
-    refused(ValueError, text, dnp.compress, chosen, x, 0, size=4, fill_value=-x)
 
 
 def test_missing_features():
