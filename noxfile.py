@@ -189,7 +189,7 @@ def libraries(session: nox.Session) -> None:
         session.run("python", "-m", "pip", "download", *sources)
         shutil.unpack_archive("jaxwt-0.1.1.tar.gz")
     with session.chdir(folder / "jaxwt-0.1.1"):
-        session.run(*plugin, "tests/test_swt.py", "tests/test_conv_fwt.py", env=path)
+        session.run(*plugin, "tests/test_swt.py", "tests/test_packets.py", env=path)
 
 
 @nox.session(python=OLDEST)
