@@ -9,6 +9,7 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
+import dmljax.numpy as dnp
 from tests.checks import assert_same
 from tests.meshes import sharding_of
 from tests.sharded import array
@@ -82,7 +83,7 @@ def test_taylor_series():
     """The selects are linear."""
     x, dx, ddx = (array(shape=(3, 4)) + i for i in range(3))
     uses = [
-        (causal, (x, dx, ddx)),
+        *((function, (x, dx, ddx)) for function in (causal, dnp.tril, dnp.triu)),
         (lambda x: dmljax.element_wise_if(dx > 0, x, ddx), (x, dx, 0 * x)),
         (lambda v: dmljax.one_hot(LABELS, v, size=4), (SMOOTHED, x[0, :2], x[1, :2])),
     ]
