@@ -99,7 +99,7 @@ def test_a_converter_of_jaxprs():
     """jax2onnx knows JAX's operations alone. ONNX's own evaluator runs its model."""
     jax2onnx = pytest.importorskip("jax2onnx")
     reference = pytest.importorskip("onnx.reference")
-    for function in (causal, window, positive, hot):
+    for function in (causal, window, positive, hot, dnp.tril, dnp.triu):
         x = array(shape=(3, 4))
         wanted = function(x)
         model = jax2onnx.to_onnx(function, [jax.ShapeDtypeStruct(x.shape, x.dtype)])
