@@ -1,4 +1,4 @@
-"""Random descriptors: valid ones, and ones with a change that may break a rule.
+"""Random descriptors: valid, or with a change that may break a rule.
 
 tests/subjects/ has a function for each operator that makes its descriptors.
 """
