@@ -117,10 +117,10 @@ def expected_gradient(sample, *arrays):
 # BATCHES
 
 
-def batches(sample):
+def batches(sample, count=BATCH):
     """For each operand a batch of different arrays."""
     rows = []
-    for seed in range(BATCH):
+    for seed in range(count):
         arrays = list(sample.arrays(seed=seed))
         for i, array in enumerate(arrays):
             if i not in sample.open_operands:
