@@ -505,5 +505,6 @@ def unravel_blocks(walk: Walk, lines: Lines, columns: int, fill: int) -> jax.Arr
         return visited
 
     coordinates = lax.full((height * lines.rows, columns), fill, np.uint32)
-    coordinates = lax.fori_loop(zero, dtype.type(height), visit_line, coordinates)
+    stop = to_scalar(height, dtype)
+    coordinates = lax.fori_loop(zero, stop, visit_line, coordinates)
     return lax.reshape(coordinates, (height, lines.rows, columns))

@@ -160,6 +160,14 @@ def test_nonzero_coordinates(function, spec):
         dense.assert_equal(program.call(x), jitted(x))
 
 
+def test_a_symbolic_batch_of_many_rows():
+    """A CPU computes the coordinates of 256 rows and more in blocks."""
+    x = numbers(2, 300) * (np.arange(300) % 3 == 1)
+    jitted = jax.jit(jax.vmap(dmljax.nonzero_coordinates))
+    program = export.export(jitted)(export.symbolic_args_specs(x, "b, 300"))
+    dense.assert_equal(program.call(x), jitted(x))
+
+
 LINE = numbers(6)
 COLUMN = np.zeros((3, 1), np.int32)
 UNDECIDED = {
