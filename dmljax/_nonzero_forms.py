@@ -5,10 +5,11 @@ counts, (*batch,), and the coordinates, (*batch, rows, columns). It works on lin
 tensor is one line of elements. If there is a second operand, `origin`, it has the
 offset of each line in its whole array. This is 0, unless a line is a part of a tensor.
 
-All forms but `nonzero_scatter` pack a line into *bit words*. A bit word has one bit for
-each of 32 elements, set if the element is not zero. The lowest bit is bit 0. The forms
-then compact the set bits into rows of coordinates, each in a different way.
-For example, with four elements in a bit word:
+`nonzero_words` and the kernels pack a line into *bit words*. A bit word has one bit for
+each of 32 elements, set if the element is not zero. The lowest bit is bit 0. The walk
+of a CPU packs a line into bytes, with bits in the same order. All of them compact the
+set bits into rows of coordinates, each in a different way. For example, with four
+elements in a bit word:
 
     elements    0 5 0 0 | 7 1 0 2     sizes (2, 4)
     bit words   0b0010    0b1011      the first element is the lowest bit
@@ -435,7 +436,7 @@ def nonzero_walk(
 def visit_bytes(
     k: jax.Array, walk: Walk, packed: jax.Array, width: int, lines: Lines
 ) -> Walk:
-    """Visits the k-th bytes of all lines, where a line takes `width` rounds."""
+    """Visits the bytes of round `k`, where each line takes `width` rounds."""
     row, offset, counts = walk
     line = lax.div(k, to_scalar(width, k.dtype))
     within = lax.rem(k, to_scalar(width, k.dtype))

@@ -20,8 +20,8 @@ WARPS = 8  # of a program, at most
 # tiles has a chunk for each tile, so that more warps have work.
 CHUNK = 4
 FEW_TILES = 16
-# A share is larger if there were more programs. An H100 or H200 has 132 processors, and
-# each runs several programs at once.
+# A share grows where there would be more programs. An H100 or H200 has 132 processors,
+# and each runs several programs at once.
 PROGRAMS = 1024
 # The chunks of a warp. A share has no more chunks than one warp can sum.
 MOST_CHUNKS = WARP // WARPS

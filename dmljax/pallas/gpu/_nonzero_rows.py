@@ -114,8 +114,8 @@ def store_rows(
 ) -> None:
     """Stores the values of `rows` rows, from row `start` of all lines on.
 
-    This many `threads` call it together, and store side by side. `thread` is the index
-    of this one.
+    This many `threads`, a power of two, call it together, and store side by side.
+    `thread` is the index of this one.
     """
     t = p.t
     columns = p.plan.columns
