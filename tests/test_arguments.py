@@ -135,9 +135,10 @@ def test_wide_types_need_x64(dtype):
         "jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If"
     )
     assert_no_array(of_jax, text, DescriptorError)
-    # A tensor of a descriptor keeps its type, and so does a value.
+    # A tensor of a descriptor keeps its type, which is FLOAT32. So does a value.
     operator, argument, _, call = PLACES["descriptor"]
-    assert_refused(operator, f"{argument} {text}", call, array)
+    types = f"{argument} has {dtype.upper()}, while the descriptor has FLOAT32"
+    assert_refused(operator, f"mismatched tensor data types...{types}", call, array)
     if dtype != "complex128":
         tensor = dmljax.TensorDesc(dmljax.DataType.FLOAT32, (2, 3))
         value = array[0, 0]

@@ -92,7 +92,7 @@ class Operator(Struct, Generic[Result], eq=False):
         given = []
         for name, tensor, array in zip(names, tensors, arrays, strict=True):
             # x64 mode would not help an array of 64 bits for a tensor of 32.
-            if isinstance(array, np.ndarray) and array.dtype in WIDE:
+            if type(array) is np.ndarray and array.dtype in WIDE:
                 _check_type(operator, name, tensor, array.dtype)
             given.append(as_array(operator, f"tensor '{name}'", array, strict=True))
         result: Result = _evaluate(self, *given)

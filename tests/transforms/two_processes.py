@@ -11,10 +11,6 @@ import numpy as np
 from jax.sharding import AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from tests.meshes import CASES, pulled_back
-
-BY_ROW = {case.row: case for case in CASES.values() if case.fits((8, 1, 1))}
-
 
 def placed(arrays, sharding):
     make = jax.make_array_from_callback
@@ -23,8 +19,12 @@ def placed(arrays, sharding):
 
 def all_cases(devices):
     """The outputs over eight devices, with automatic and with explicit axes."""
-    calls = [(case.function, case.arrays) for case in BY_ROW.values()]
-    calls += [pulled_back(case) for case in BY_ROW.values() if case.differentiable]
+    # This import starts JAX's backends: the processes have to meet before.
+    from tests.meshes import CASES, pulled_back
+
+    cases = {case.row: case for case in CASES.values() if case.fits((8, 1, 1))}
+    calls = [(case.function, case.arrays) for case in cases.values()]
+    calls += [pulled_back(case) for case in cases.values() if case.differentiable]
 
     @jax.jit
     def run(inputs):
