@@ -47,8 +47,10 @@ def replace(module, name):
     setattr(module, name, call)
 
 
-for each in dnp.__all__:
-    replace(jax.nn if each == "one_hot" else jnp, each)
+def pytest_configure():
+    """Replaces the functions. The import of this file, as for doctests, does not."""
+    for name in dnp.__all__:
+        replace(jax.nn if name == "one_hot" else jnp, name)
 
 
 def pytest_sessionfinish(session):
