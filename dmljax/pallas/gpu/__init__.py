@@ -12,7 +12,6 @@ here, and these:
 - *number*: an integer without a sign, or a truth value, that a thread holds.
 - *memory*: an array that threads load from and store to. A *shared* memory is one that
   all threads of a program have for themselves.
-- *bits*: an integer that has the same bits as an element, whatever its type.
 - *word*: 32 bits of memory: one, two or four neighbouring elements. The first of them
   has the lowest bits.
 - *post*: a word by which a program tells a number to others.
@@ -28,11 +27,3 @@ from typing import Any
 WARP = 32  # the threads of a warp
 # The body of a loop takes and returns the carried numbers. Without any it returns None.
 Body = Callable[..., Sequence[Any] | None]
-
-
-def word_of(parts: Sequence[Any], size: int) -> Any:
-    """Joins parts of `size` bits to a word, the first in the lowest bits."""
-    word = parts[0]
-    for i, part in enumerate(parts[1:], 1):
-        word = word | (part << (i * size))
-    return word
