@@ -1,6 +1,7 @@
 """The command line: its output; bad input is one line and status 2."""
 
 import doctest
+import functools
 import io
 import json
 import os
@@ -192,8 +193,11 @@ def test_an_interrupt(capsys, monkeypatch):
         ("os.link", signal.SIGHUP),
     ],
 )
-def test_a_signal_while_a_file_is_written(name, number, monkeypatch):
-    """The temporary file is removed."""
+def test_a_signal_while_a_file_is_written(name, number, monkeypatch, request):
+    """The temporary file is removed, also if the tests themselves ignore SIGHUP."""
+    request.addfinalizer(
+        functools.partial(signal.signal, number, signal.signal(number, signal.SIG_DFL))
+    )
     pathlib.Path("written.npy").write_bytes(b"kept")
     more = ["--no-clobber", "--output-dir", "new"] if name == "os.link" else []
     os.mkdir("new")
