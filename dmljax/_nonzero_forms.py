@@ -450,7 +450,7 @@ def visit_bytes(
     for i, byte in enumerate(visited):
         bits = lax.dynamic_index_in_dim(table, byte.astype(k.dtype), keepdims=False)
         found = (origin + np.uint32(8 * i) + bits)[:, None]
-        # What a line writes past its end, the next line overwrites.
+        # The next line overwrites the numbers that a line writes past its end.
         at = lax.min(row, end)
         offset = lax.dynamic_update_slice_in_dim(offset, found, at, 0)
         row += lax.population_count(byte).astype(k.dtype)
