@@ -538,10 +538,10 @@ def take_slices(
             f"{name}: condition is true past the end of the axis of {length} elements."
         )
     taken = _gather_slices(values, count, found, fill, name, axis, rows)
-    # With a size, the fill decides in jax.numpy, too. It has the type of `values`.
     if size is None:
-        taken = as_weak_as(values, taken)
-    return taken
+        return as_weak_as(values, taken)
+    # With a size, the fill decides in jax.numpy, too: its type is never weak.
+    return lax.convert_element_type(taken, taken.dtype)
 
 
 @compiled("name", "axis", "rows")

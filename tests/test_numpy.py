@@ -315,8 +315,10 @@ def test_weak_types(x):
     ours, theirs = run_both(functools.partial(each_function, x=x))
     assert_alike(ours, theirs)
     assert_alike(list(each_function(dnp, x)), theirs)
-    chosen = np.array([True])
-    assert_alike(dnp.extract(chosen, x), jnp.extract(chosen, x))
+    for chosen, size in ((np.array([True]), None), (np.ones((2, 3), bool), 4)):
+        assert_alike(
+            dnp.extract(chosen, x, size=size), jnp.extract(chosen, x, size=size)
+        )
 
 
 @pytest.mark.usefixtures("standard_promotion")
