@@ -1,4 +1,4 @@
-"""Select by masks under jax.jit, and pad by reflection, fast and with gradients.
+"""Select by boolean masks under jax.jit and pad by reflection, fast and with gradients.
 
 Five of DirectML's operators, as exact functions of JAX:
 

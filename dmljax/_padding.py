@@ -60,7 +60,7 @@ def padding(
     x: ArrayLike,
     /,
     start_padding: Sizes,
-    end_padding: Sizes | None = None,  # None is an error, which explains pairs
+    end_padding: Sizes,
     *,
     mode: PaddingMode | ModeName | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
@@ -75,8 +75,7 @@ def padding(
     Args:
       x: (...) of any type and rank.
       start_padding: for each axis, the number of elements to add before it, at least 0.
-      end_padding: for each axis, the number of elements to add after it, at least 0. It
-        must be given.
+      end_padding: for each axis, the number of elements to add after it, at least 0.
       mode: a ``PaddingMode``, its number, or its name in any case; "reflect" is a name
         of REFLECTION, too.
       value: a scalar of the type of `x`, used only by CONSTANT. A Python number is
@@ -109,7 +108,7 @@ def padding(
     """
     x = as_array(NAME, X, x)
     start = as_sizes(NAME, START, start_padding, HINT_ABOUT_PAIRS)
-    end = as_sizes(NAME, END, end_padding, HINT_ABOUT_PAIRS)  # type: ignore[arg-type]
+    end = as_sizes(NAME, END, end_padding, HINT_ABOUT_PAIRS)
     mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, VALUE, value, x.dtype, cast=True)

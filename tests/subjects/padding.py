@@ -211,7 +211,7 @@ SUBJECT = Subject(
     operator=OPERATORS["padding"],
     tensor="InputTensor",
     signature=(
-        "(x, /, start_padding, end_padding=None, *, "
+        "(x, /, start_padding, end_padding, *, "
         "mode=<PaddingMode.CONSTANT: 0>, value=0)"
     ),
     arguments=(MATRIX, (1, 1), (1, 1), 0, 0),
