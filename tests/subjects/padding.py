@@ -211,8 +211,7 @@ SUBJECT = Subject(
     operator=OPERATORS["padding"],
     tensor="InputTensor",
     signature=(
-        "(x, /, start_padding, end_padding, *, "
-        "mode=<PaddingMode.CONSTANT: 0>, value=0)"
+        "(x, /, start_padding, end_padding, *, mode=<PaddingMode.CONSTANT: 0>, value=0)"
     ),
     arguments=(MATRIX, (1, 1), (1, 1), 0, 0),
     names=("PaddingMode",),
