@@ -67,7 +67,6 @@ FRONT = {
     "rows of a mask": "jnp",
     "rows of a mask and back": "jnp",
     "tokens kept in each sequence": "jnp where",
-    "tokens by 64 experts": "jnp argsort",
     "edges of graphs": "jnp",
 }
 # The page says once that shapes have this room.

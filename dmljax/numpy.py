@@ -14,14 +14,23 @@ For all other functions, such as ``jnp.where``, keep jax.numpy. A program that c
   classes and int8 indices, jax.nn's gives two ones. It takes floats without a warning.
 - ``tril`` and ``triu`` take any integer `k`, also a traced one.
 - ``pad`` takes every integer that the array holds, and ``reflect_type="even"`` with
-  every mode. Other modes, and the name of a mapped axis in ``one_hot``, are a
-  NotImplementedError.
+  every mode.
+- Other modes of ``pad``, ``reflect_type="odd"``, and the name of a mapped axis in
+  ``one_hot`` are a NotImplementedError.
+- ``compress`` takes a number or one slice as `fill_value`.
 - A `size` may be larger than the array. An array of NumPy is searched once, when a
   program is traced, and needs no `size`.
-- Numbers of NumPy of 64 bits that do not fit, and PRNG keys, are refused.
+- A number that does not fit where x64 mode is off is an error. Arrays become 32 bits,
+  as in jax.numpy.
+- PRNG keys are a TypeError. So is a traced `num_classes`, in jax.nn by a subclass.
+- All but ``one_hot``, ``tril`` and ``triu`` have primitives of their own: converters
+  and ``jax.experimental.jet`` do not know them, and the index checks of ``checkify``
+  report rows that gradients drop.
+- With JAX 0.9.0, ``vmap`` of ``argwhere`` and ``nonzero`` is a ValueError for complex64
+  arrays of which an explicit mesh axis divides a dimension that is not mapped.
+- Coordinates of more than 2^31 elements need x64 mode.
 
-As in jax.numpy, 64-bit arrays become 32 bits where x64 mode is off, and a list is
-refused. Without `size`, the number of coordinates or elements to return, a call must be
+As in jax.numpy, a list is refused. Without `size`, the number of coordinates or elements to return, a call must be
 outside of ``jit``, or search an array of NumPy. What breaks a rule is a TypeError or a
 ValueError.
 
