@@ -30,9 +30,9 @@ For all other functions, such as ``jnp.where``, keep jax.numpy. A program that c
   arrays of which an explicit mesh axis divides a dimension that is not mapped.
 - Coordinates of more than 2^31 elements need x64 mode.
 
-As in jax.numpy, a list is refused. Without `size`, the number of coordinates or elements to return, a call must be
-outside of ``jit``, or search an array of NumPy. What breaks a rule is a TypeError or a
-ValueError.
+As in jax.numpy, a list is refused. Without `size`, the number of coordinates or
+elements to return, a call must be outside of ``jit``, or search an array of NumPy. A
+call that breaks a rule raises a TypeError or a ValueError.
 
 Each function splits its arguments into static ones, which decide shapes, and data, and
 calls a compiled function. Searches call two.
