@@ -206,14 +206,14 @@ def _run(arguments: argparse.Namespace) -> None:
             _say(f"{model.place}: it can run")
         return
     for name, model in models:
-        _, shown = execute(model, device)
+        versions = execute(model, device)
         with _exit_on_signals():
-            written = write_outputs(shown)
+            written = write_outputs(model.shown, versions)
         if len(models) > 1:
             print(show_on(sys.stdout, f"==> {escaped(name)} <=="))
         for line in written:
             _say(line)
-        print_outputs(shown)
+        print_outputs(model.shown, versions)
 
 
 @contextlib.contextmanager

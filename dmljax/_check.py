@@ -16,7 +16,7 @@ import numpy as np
 
 from dmljax._jax import InconclusiveDimensionOperation
 
-Member = TypeVar("Member", bound=enum.IntEnum)
+Member = TypeVar("Member", bound=enum.Enum)
 
 
 class DescriptorError(ValueError):
@@ -109,7 +109,7 @@ def is_number_of(value: Any, kind: type[enum.Enum]) -> bool:
     # So is NumPy's time, for NumPy.
     number = isinstance(value, (int, np.integer))
     other = isinstance(value, (bool, enum.Enum, np.timedelta64))
-    return number and not other and value in list(kind)
+    return number and not other and value in kind.__members__.values()
 
 
 def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Member:

@@ -22,7 +22,7 @@ from dmljax._arguments import (
 )
 from dmljax._check import DescriptorError, as_member, as_python, require_same, show
 from dmljax._directml.json import from_json, to_json
-from dmljax._directml.struct import Struct, c_name, field_types, required
+from dmljax._directml.struct import Struct, c_name, field_types
 from dmljax._directml.support import FeatureLevel, SupportTable, check_support
 from dmljax._directml.tensor import DataType, TensorDesc, check_tensor
 
@@ -105,9 +105,8 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         """
         # The order decides which of several errors a caller sees. Each check relies on
         # those before it: types of fields, then each tensor by itself, then all.
-        for name, hint in field_types(type(self)).items():
+        for name, (cls, optional) in field_types(type(self)).items():
             value = getattr(self, name)
-            cls, optional = required(hint)
             if value is not None or not optional:
                 _check_type(self.operator, c_name(name), value, cls)
         operator = self.operator

@@ -1,5 +1,7 @@
 """DIAGONAL_MATRIX and DIAGONAL_MATRIX1 as DirectML describes them."""
 
+from typing import ClassVar
+
 import jax
 
 from dmljax._arguments import integer
@@ -15,18 +17,6 @@ from dmljax._directml.support import (
 )
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._types import INT32_MAX
-
-SUPPORT = {
-    FeatureLevel.V5_1: dict.fromkeys(
-        ("InputTensor", "OutputTensor"), (2, 4, UP_TO_64_BITS)
-    )
-}
-DIAGONAL_MATRIX_SUPPORT: SupportTable = {
-    FeatureLevel.V2_0: {"OutputTensor": (4, 4, FLOATS)},
-    FeatureLevel.V2_1: {"OutputTensor": (4, 4, UP_TO_32_BITS)},
-    FeatureLevel.V4_0: {"OutputTensor": (2, 4, UP_TO_32_BITS)},
-    FeatureLevel.V5_1: {"OutputTensor": (2, 4, UP_TO_64_BITS)},
-}
 
 
 class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
@@ -50,7 +40,11 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
     """
 
     operator = "DIAGONAL_MATRIX1"
-    support = SUPPORT
+    support: ClassVar[SupportTable] = {
+        FeatureLevel.V5_1: dict.fromkeys(
+            ("InputTensor", "OutputTensor"), (2, 4, UP_TO_64_BITS)
+        )
+    }
 
     input_tensor: TensorDesc | None
     output_tensor: TensorDesc
@@ -61,7 +55,6 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input, or of the output if there is no input."""
-        del level
         check_int32(self.operator, "DiagonalFillBegin", self.diagonal_fill_begin)
         check_int32(self.operator, "DiagonalFillEnd", self.diagonal_fill_end)
         self.check_value_type(self.value_data_type, "ValueDataType")
@@ -103,7 +96,12 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
     """
 
     operator = "DIAGONAL_MATRIX"
-    support = DIAGONAL_MATRIX_SUPPORT
+    support: ClassVar[SupportTable] = {
+        FeatureLevel.V2_0: {"OutputTensor": (4, 4, FLOATS)},
+        FeatureLevel.V2_1: {"OutputTensor": (4, 4, UP_TO_32_BITS)},
+        FeatureLevel.V4_0: {"OutputTensor": (2, 4, UP_TO_32_BITS)},
+        FeatureLevel.V5_1: {"OutputTensor": (2, 4, UP_TO_64_BITS)},
+    }
 
     output_tensor: TensorDesc
     offset: int = field(converter=integer)
@@ -111,7 +109,6 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the output itself, because there is no input."""
-        del level
         check_int32(self.operator, "Offset", self.offset)
         sizes = self.output_tensor.sizes
         check_diagonals(self.operator, "tensor 'OutputTensor'", sizes)

@@ -1,23 +1,19 @@
 """ELEMENT_WISE_IF as DirectML describes it."""
 
+from typing import ClassVar
+
 import jax
 
 from dmljax._check import require_same
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.support import UP_TO_32_BITS, UP_TO_64_BITS, FeatureLevel
+from dmljax._directml.support import (
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    SupportTable,
+)
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._element_wise_if import element_wise_if
-
-SUPPORT = {
-    level: {"ConditionTensor": (low, high, (DataType.UINT8,))}
-    | dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (low, high, types))
-    for level, low, high, types in (
-        # The page names FLOAT16 alone for this level, and so does the table here.
-        (FeatureLevel.V2_0, 4, 4, (DataType.FLOAT16,)),
-        (FeatureLevel.V3_0, 1, 8, UP_TO_32_BITS),
-        (FeatureLevel.V5_0, 1, 8, UP_TO_64_BITS),
-    )
-}
 
 
 class ElementWiseIfDesc(OperatorDesc[jax.Array]):
@@ -42,7 +38,16 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
     """
 
     operator = "ELEMENT_WISE_IF"
-    support = SUPPORT
+    support: ClassVar[SupportTable] = {
+        level: {"ConditionTensor": (low, high, (DataType.UINT8,))}
+        | dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (low, high, types))
+        for level, low, high, types in (
+            # The page names FLOAT16 alone for this level, and so does the table here.
+            (FeatureLevel.V2_0, 4, 4, (DataType.FLOAT16,)),
+            (FeatureLevel.V3_0, 1, 8, UP_TO_32_BITS),
+            (FeatureLevel.V5_0, 1, 8, UP_TO_64_BITS),
+        )
+    }
     same_type = ("a_tensor", "b_tensor", "output_tensor")
 
     condition_tensor: TensorDesc
@@ -52,7 +57,6 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the condition. `a` and `b` must have them, too."""
-        del level
         condition = ("ConditionTensor", self.condition_tensor.sizes)
         for tensor in (
             ("ATensor", self.a_tensor.sizes),

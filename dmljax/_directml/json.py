@@ -7,16 +7,18 @@ for the values are in `tensor` and in the descriptors.
 
 import dataclasses
 import enum
+import functools
 import math
 import re
 import typing
 from collections.abc import Callable, Mapping
+from operator import or_
 from typing import Any
 
 import numpy as np
 
-from dmljax._check import DescriptorError, as_json, quoted
-from dmljax._directml.struct import c_name, field_types, required
+from dmljax._check import DescriptorError, as_json, is_number_of, quoted
+from dmljax._directml.struct import c_name, field_types
 from dmljax._directml.tensor import TensorDesc
 
 # JSON has no NaN and no infinity: the format of model files writes them as strings.
@@ -63,72 +65,24 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(hint: Any, value: Any, operator: str, field: str) -> Any:
-    """Reads a value of type `hint`; messages name `operator` and the path `field`."""
-    cls, optional = required(hint)
-    if value is None and optional:
-        return None
+def from_json(cls: Any, value: Any, operator: str, path: str) -> Any:
+    """Reads a value of type `cls`; messages name `operator` and the path of a field."""
     if dataclasses.is_dataclass(cls):
-        return _read_struct(cls, value, operator, field)
-    label = f"{operator}: field '{field}'"
-    if cls in READERS:
-        return READERS[cls](label, value)
-    return _read_enum(label, value, cls)
-
-
-def _wrong(label: str, value: Any, expected: str) -> DescriptorError:
-    return DescriptorError(f"{label} is {as_json(value)}; it must be {expected}.")
-
-
-def _read_integer(label: str, value: Any) -> int:
-    if type(value) is not int:
-        raise _wrong(label, value, "an integer")
-    return value
-
-
-def _read_integers(label: str, value: Any) -> tuple[int, ...]:
-    if not isinstance(value, list):
-        raise _wrong(label, value, "a list of integers")
-    return tuple(_read_integer(label, item) for item in value)
-
-
-def _read_number(label: str, value: Any) -> int | float:
-    number = number_from_json(value)
-    if number is None:
-        raise _wrong(label, value, NUMBER)
-    return number
-
-
-def _read_float(label: str, value: Any) -> float:
-    try:
-        return float(_read_number(label, value))
-    except OverflowError:  # an integer past the largest float
-        raise _wrong(label, value, NUMBER) from None
-
-
-# A new type of field is a row here, and a case in to_json and in the checks of
-# `descriptor`. Structs and enums have readers of their own.
-READERS: dict[Any, Callable[[str, Any], Any]] = {
-    int: _read_integer,
-    tuple[int, ...]: _read_integers,
-    int | float: _read_number,
-    float: _read_float,
-}
-
-
-def _read_enum(label: str, value: Any, cls: type[enum.Enum]) -> Any:
-    """Reads a member by its short name, its full C name or its number."""
-    if issubclass(cls, enum.Flag) and isinstance(value, list):
-        flags: Any = cls(0)
-        for item in value:
-            flags |= _read_enum(label, item, cls)
-        return flags
-    members = cls.__members__  # iterating over flags would leave out the value 0
-    for name, member in members.items():
-        by_number = type(value) is int and value == member.value
-        if by_number or value in (name, enum_prefix(cls) + name):
-            return member
-    raise _wrong(label, value, f"one of {', '.join(members)}")
+        expected = "an object with the fields of the C struct"
+        result = None
+        if isinstance(value, Mapping):
+            result = _read_struct(cls, value, operator, path)
+    elif cls in READERS:
+        expected, read = READERS[cls]
+        result = read(value)
+    else:
+        expected = f"one of {', '.join(cls.__members__)}"
+        result = _read_member(cls, value)
+    if result is None:
+        raise DescriptorError(
+            f"{operator}: field '{path}' is {as_json(value)}; it must be {expected}."
+        )
+    return result
 
 
 def number_from_json(value: Any) -> int | float | None:
@@ -140,32 +94,69 @@ def number_from_json(value: Any) -> int | float | None:
     return None
 
 
-def _read_struct(cls: Any, value: Any, operator: str, field: str) -> Any:
+def _read_float(value: Any) -> float | None:
+    number = number_from_json(value)
+    if number is None:
+        return None
+    try:
+        return float(number)
+    except OverflowError:  # an integer past the largest float
+        return None
+
+
+def _read_integers(value: Any) -> tuple[int, ...] | None:
+    if isinstance(value, list) and all(type(item) is int for item in value):
+        return tuple(value)
+    return None
+
+
+# By the types of fields: the end of a message ("it must be ..."), and a reader, which
+# returns None for other values. A new type of field is a row here, and a case in
+# to_json and in the checks of `descriptor`.
+READERS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
+    int: ("an integer", lambda value: value if type(value) is int else None),
+    tuple[int, ...]: ("a list of integers", _read_integers),
+    int | float: (NUMBER, number_from_json),
+    float: (NUMBER, _read_float),
+}
+
+
+def _read_member(cls: type[enum.Enum], value: Any) -> Any:
+    """Reads a member by its short name, its full C name or its number."""
+    if issubclass(cls, enum.Flag) and isinstance(value, list):
+        flags = [_read_member(cls, item) for item in value]
+        return None if None in flags else functools.reduce(or_, flags, cls(0))
+    if is_number_of(value, cls):
+        return cls(value)
+    if isinstance(value, str):
+        return cls.__members__.get(value.removeprefix(enum_prefix(cls)))
+    return None
+
+
+def _read_struct(cls: Any, value: Any, operator: str, path: str) -> Any:
     """Reads a dataclass from a JSON object with its C field names as keys."""
-    if not isinstance(value, Mapping):
-        label = f"{operator}: field '{field}'"
-        raise _wrong(label, value, "an object with the fields of the C struct")
-    fields = {c_name(f.name): f for f in dataclasses.fields(cls)}
+    fields = {c_name(field.name): field for field in dataclasses.fields(cls)}
     for key in value:
         if key not in fields:
             raise DescriptorError(
-                f"{operator}: '{field}' has an unknown field {quoted(str(key))}; its "
+                f"{operator}: '{path}' has an unknown field {quoted(str(key))}; its "
                 f"fields are {', '.join(fields)}."
             )
     arguments = {}
-    for key, f in fields.items():
+    for key, field in fields.items():
         item = value.get(key)
-        hint = field_types(cls)[f.name]
+        field_type, optional = field_types(cls)[field.name]
         # The tool reads an empty list as no strides, and 0 as a size that it computes.
         empty = item == [] or (type(item) is int and item == 0)
-        if cls is TensorDesc and f.default is None and empty:
+        if cls is TensorDesc and field.default is None and empty:
             continue
         if item is not None:
-            arguments[f.name] = from_json(hint, item, operator, f"{field}.{key}")
-        elif required(hint)[1]:
-            arguments[f.name] = None
-        elif f.default is dataclasses.MISSING:
+            item = from_json(field_type, item, operator, f"{path}.{key}")
+        elif field.default is not dataclasses.MISSING:
+            continue
+        elif not optional:
             raise DescriptorError(
-                f"{operator}: '{field}' has no field '{key}', which is required."
+                f"{operator}: '{path}' has no field '{key}', which is required."
             )
+        arguments[field.name] = item
     return cls(**arguments)

@@ -1,27 +1,15 @@
 """NONZERO_COORDINATES as DirectML describes it."""
 
 import math
+from typing import ClassVar
 
 import jax
 
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.support import UINT32_ONLY, UP_TO_32_BITS, FeatureLevel
-from dmljax._directml.tensor import TensorDesc
+from dmljax._directml.support import UP_TO_32_BITS, FeatureLevel, SupportTable
+from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._nonzero_coordinates import check_sizes_and_columns, nonzero_coordinates
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
-
-SUPPORT = {
-    FeatureLevel.V3_0: {
-        "InputTensor": (4, 5, UP_TO_32_BITS),
-        "OutputCountTensor": (4, 5, UINT32_ONLY),
-        "OutputCoordinatesTensor": (4, 5, UINT32_ONLY),
-    },
-    FeatureLevel.V4_0: {
-        "InputTensor": (1, 8, UP_TO_32_BITS),
-        "OutputCountTensor": (1, 8, UINT32_ONLY),
-        "OutputCoordinatesTensor": (2, 8, UINT32_ONLY),
-    },
-}
 
 
 class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
@@ -51,7 +39,18 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     """
 
     operator = "NONZERO_COORDINATES"
-    support = SUPPORT
+    support: ClassVar[SupportTable] = {
+        FeatureLevel.V3_0: {
+            "InputTensor": (4, 5, UP_TO_32_BITS),
+            "OutputCountTensor": (4, 5, (DataType.UINT32,)),
+            "OutputCoordinatesTensor": (4, 5, (DataType.UINT32,)),
+        },
+        FeatureLevel.V4_0: {
+            "InputTensor": (1, 8, UP_TO_32_BITS),
+            "OutputCountTensor": (1, 8, (DataType.UINT32,)),
+            "OutputCoordinatesTensor": (2, 8, (DataType.UINT32,)),
+        },
+    }
     outputs = ("output_count_tensor", "output_coordinates_tensor")
     same_type = ()
 
@@ -61,7 +60,6 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
         """Returns the sizes of both outputs, and checks the number of columns."""
-        del level
         sizes = self.input_tensor.sizes
         *ones, _, columns = self.output_coordinates_tensor.sizes
         check_sizes_and_columns(

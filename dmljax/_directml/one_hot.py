@@ -1,5 +1,7 @@
 """ONE_HOT as DirectML describes it."""
 
+from typing import ClassVar
+
 import jax
 
 from dmljax._arguments import integer
@@ -8,25 +10,15 @@ from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field
 from dmljax._directml.support import (
     FLOATS,
-    INDICES,
-    UINT32_ONLY,
     UP_TO_32_BITS,
     UP_TO_64_BITS,
     FeatureLevel,
+    SupportTable,
 )
-from dmljax._directml.tensor import TensorDesc
+from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._one_hot import check_sizes, one_hot
 
-SUPPORT = {
-    level: {"IndicesTensor": (low, high, indices)}
-    | dict.fromkeys(("ValuesTensor", "OutputTensor"), (low, high, values))
-    for level, low, high, indices, values in (
-        (FeatureLevel.V2_0, 4, 4, UINT32_ONLY, FLOATS),
-        (FeatureLevel.V2_1, 4, 4, UINT32_ONLY, UP_TO_32_BITS),
-        (FeatureLevel.V3_0, 1, 8, INDICES, UP_TO_32_BITS),
-        (FeatureLevel.V4_1, 1, 8, INDICES, UP_TO_64_BITS),
-    )
-}
+INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
 
 
 class OneHotDesc(OperatorDesc[jax.Array]):
@@ -52,7 +44,16 @@ class OneHotDesc(OperatorDesc[jax.Array]):
     """
 
     operator = "ONE_HOT"
-    support = SUPPORT
+    support: ClassVar[SupportTable] = {
+        level: {"IndicesTensor": (low, high, indices)}
+        | dict.fromkeys(("ValuesTensor", "OutputTensor"), (low, high, values))
+        for level, low, high, indices, values in (
+            (FeatureLevel.V2_0, 4, 4, (DataType.UINT32,), FLOATS),
+            (FeatureLevel.V2_1, 4, 4, (DataType.UINT32,), UP_TO_32_BITS),
+            (FeatureLevel.V3_0, 1, 8, INDICES, UP_TO_32_BITS),
+            (FeatureLevel.V4_1, 1, 8, INDICES, UP_TO_64_BITS),
+        )
+    }
     same_type = ("values_tensor", "output_tensor")
 
     indices_tensor: TensorDesc
@@ -62,7 +63,6 @@ class OneHotDesc(OperatorDesc[jax.Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the indices, with the output's size along the axis."""
-        del level
         # ONNX Runtime gives ValuesTensor rank 4 whatever the others have. The page
         # forbids that.
         indices, values, output = (tensor.sizes for tensor in self.tensors().values())

@@ -1,5 +1,7 @@
 """PADDING and PADDING1 as DirectML describes them."""
 
+from typing import ClassVar
+
 import jax
 from jax.typing import ArrayLike
 
@@ -18,14 +20,6 @@ from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._padding import check_padding, padding
 from dmljax._padding_forms import PaddingMode
 
-BOTH = ("InputTensor", "OutputTensor")
-SUPPORT: SupportTable = {
-    FeatureLevel.V1_0: dict.fromkeys(BOTH, (4, 5, FLOATS)),
-    FeatureLevel.V2_1: dict.fromkeys(BOTH, (4, 5, UP_TO_32_BITS)),
-    FeatureLevel.V3_1: dict.fromkeys(BOTH, (1, 8, UP_TO_32_BITS)),
-    FeatureLevel.V5_0: dict.fromkeys(BOTH, (1, 8, UP_TO_64_BITS)),
-}
-PADDING1_SUPPORT = {FeatureLevel.V5_0: SUPPORT[FeatureLevel.V5_0]}
 # The modes that came after the operator, and their first levels.
 MODE_LEVELS = {
     PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
@@ -57,7 +51,15 @@ class PaddingDesc(OperatorDesc[jax.Array]):
     """
 
     operator = "PADDING"
-    support = SUPPORT
+    support: ClassVar[SupportTable] = {
+        level: dict.fromkeys(("InputTensor", "OutputTensor"), entry)
+        for level, entry in (
+            (FeatureLevel.V1_0, (4, 5, FLOATS)),
+            (FeatureLevel.V2_1, (4, 5, UP_TO_32_BITS)),
+            (FeatureLevel.V3_1, (1, 8, UP_TO_32_BITS)),
+            (FeatureLevel.V5_0, (1, 8, UP_TO_64_BITS)),
+        )
+    }
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
@@ -104,7 +106,9 @@ class Padding1Desc(OperatorDesc[jax.Array]):
     """
 
     operator = "PADDING1"
-    support = PADDING1_SUPPORT
+    support: ClassVar[SupportTable] = {
+        FeatureLevel.V5_0: PaddingDesc.support[FeatureLevel.V5_0]
+    }
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc

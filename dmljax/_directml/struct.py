@@ -6,27 +6,23 @@ of the operators have a module each. `json` reads structs by the types of their 
 
 import dataclasses
 import functools
-import types
 import typing
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any
 
 from dmljax._arguments import integer, is_sequence
 from dmljax._check import Member, is_number_of
 from dmljax._types import Sizes
 
-Given = TypeVar("Given")
-Kept = TypeVar("Kept")
-
 
 def field(
-    *, converter: Callable[[Given], Kept], default: Any = dataclasses.MISSING
+    *, converter: Callable[[Any], Any], default: Any = dataclasses.MISSING
 ) -> Any:
     """Declares a field of a `Struct` that callers may give as another type.
 
-    The converter of an operator's field returns a value that it can't convert as it is.
-    The checks of the struct then refuse the value, with a message that names the
-    operator. The converter of a tensor's field may raise the error itself.
+    Converters of this module return a value that they can't convert as it is. The
+    checks of the descriptor then refuse the value, with a message that names the
+    operator. `TensorDesc` refuses it by itself.
     """
     return dataclasses.field(default=default, metadata={"converter": converter})
 
@@ -65,7 +61,7 @@ def member(enum_type: type[Member]) -> Callable[[Member | int], Member]:
 
     def convert(value: Member | int) -> Member:
         if is_number_of(value, enum_type):
-            return enum_type(int(value))
+            return enum_type(value)
         return typing.cast("Member", value)
 
     return convert
@@ -81,17 +77,16 @@ def c_name(name: str) -> str:
 
 
 @functools.cache
-def field_types(cls: Any) -> dict[str, Any]:
-    """Returns the types of a dataclass's fields, by name and in their order."""
+def field_types(cls: Any) -> dict[str, tuple[Any, bool]]:
+    """Returns the fields of a dataclass or a NamedTuple by name, in their order.
+
+    Each is a type without None, and whether None is another alternative.
+    """
     hints = typing.get_type_hints(cls)
-    return {each.name: hints[each.name] for each in dataclasses.fields(cls)}
-
-
-@functools.cache
-def required(hint: Any) -> tuple[Any, bool]:
-    """Returns a type without None, and whether None was one of its alternatives."""
-    alternatives = typing.get_args(hint)
-    if types.NoneType not in alternatives:
-        return hint, False
-    others = tuple(each for each in alternatives if each is not types.NoneType)
-    return typing.Union[others], True  # noqa: UP007
+    fields = {}
+    for name in cls.__match_args__:
+        alternatives = typing.get_args(hints[name])
+        types = [each for each in alternatives if each is not type(None)]
+        optional = len(types) < len(alternatives)
+        fields[name] = (typing.Union[*types] if optional else hints[name]), optional
+    return fields

@@ -49,29 +49,27 @@ class FeatureLevel(enum.IntEnum):
 
 # The lists of types that occur in the tables. Messages and the documentation show types
 # in this order: floats before integers, signed before unsigned, wide before narrow.
-UINT32_ONLY = (DataType.UINT32,)
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
-_SIGNED = (DataType.INT32, DataType.INT16, DataType.INT8)
-_UNSIGNED = (DataType.UINT32, DataType.UINT16, DataType.UINT8)
-UP_TO_32_BITS = (*FLOATS, *_SIGNED, *_UNSIGNED)
 UP_TO_64_BITS = (
     DataType.FLOAT64,
     *FLOATS,
     DataType.INT64,
-    *_SIGNED,
+    DataType.INT32,
+    DataType.INT16,
+    DataType.INT8,
     DataType.UINT64,
-    *_UNSIGNED,
+    DataType.UINT32,
+    DataType.UINT16,
+    DataType.UINT8,
 )
-INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
+UP_TO_32_BITS = tuple(t for t in UP_TO_64_BITS if t.dtype.itemsize <= 4)
 
-
-# The least and the greatest number of dimensions that one tensor may have at a level,
-# and its types.
-Support = tuple[int, int, tuple[DataType, ...]]
-# The support of each tensor by feature level and by its C name. A level that is not
-# listed has the entry of the newest one before it. Before the first level, the operator
-# does not exist.
-SupportTable = Mapping[FeatureLevel, Mapping[str, Support]]
+# By feature level and by the C name of a tensor: the least and the greatest number of
+# its dimensions, and its data types. A level that is not listed has the entry of the
+# newest level before it. Before the first level, the operator does not exist.
+SupportTable = Mapping[
+    FeatureLevel, Mapping[str, tuple[int, int, tuple[DataType, ...]]]
+]
 
 
 def check_support(

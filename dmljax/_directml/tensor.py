@@ -6,20 +6,16 @@ reads a tensor from a buffer.
 """
 
 import enum
-import functools
 import math
 from collections.abc import Sequence
 
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._arguments import integer, is_sequence
+from dmljax._arguments import integer
 from dmljax._check import DescriptorError, as_member, as_python, show
-from dmljax._directml.struct import Struct, field, integers
+from dmljax._directml.struct import Struct, field, integers, member
 from dmljax._types import MAX_ELEMENTS, Sizes, packed_strides
-
-MOST_SPANNED = f"an output spans at most {MAX_ELEMENTS}."  # in messages
-MAX_RANK = 8
 
 
 class DataType(enum.IntEnum):
@@ -57,7 +53,7 @@ class DataType(enum.IntEnum):
         return jnp.dtype(self.name.lower())
 
 
-class TensorFlags(enum.IntFlag):
+class TensorFlags(enum.IntFlag, boundary=enum.STRICT):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
     OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. dmljax
@@ -74,35 +70,8 @@ class TensorFlags(enum.IntFlag):
     OWNED_BY_DML = 1
 
 
-def _integers(name: str, values: Sizes) -> tuple[int, ...]:
-    """Converts a list of integers. `check_tensor` checks each of them."""
-    if not is_sequence(values):
-        raise TypeError(
-            f"TensorDesc: {name} is {as_python(values)}; it must be a sequence of "
-            "integers, such as (2, 3)."
-        )
-    return integers(values)
-
-
 def _strides(values: Sizes | None) -> tuple[int, ...] | None:
-    if values is None:
-        return None
-    return _integers("strides", values)
-
-
-def _data_type(value: DataType | int) -> DataType:
-    return as_member("TensorDesc", "data_type", value, DataType)
-
-
-def _flags(value: TensorFlags | int) -> TensorFlags:
-    flags = integer(value)
-    is_integer = isinstance(flags, int) and not isinstance(flags, bool)
-    if not is_integer or flags not in (0, 1):
-        raise DescriptorError(
-            f"TensorDesc: flags is {as_python(flags)}; it must be 0, NONE, or 1, "
-            "OWNED_BY_DML."
-        )
-    return TensorFlags(flags)
+    return values if values is None else integers(values)
 
 
 class TensorDesc(Struct):
@@ -134,12 +103,25 @@ class TensorDesc(Struct):
     8
     """
 
-    data_type: DataType = field(converter=_data_type)
-    sizes: tuple[int, ...] = field(converter=functools.partial(_integers, "sizes"))
+    data_type: DataType = field(converter=member(DataType))
+    sizes: tuple[int, ...] = field(converter=integers)
     strides: tuple[int, ...] | None = field(converter=_strides, default=None)
     total_tensor_size_in_bytes: int | None = field(converter=integer, default=None)
-    flags: TensorFlags = field(converter=_flags, default=TensorFlags.NONE)
+    flags: TensorFlags = field(converter=member(TensorFlags), default=TensorFlags.NONE)
     guaranteed_base_offset_alignment: int = field(converter=integer, default=0)
+
+    def __post_init__(self) -> None:
+        """Converts the fields, and checks those on which other checks rely."""
+        super().__post_init__()
+        as_member("TensorDesc", "data_type", self.data_type, DataType)
+        as_member("TensorDesc", "flags", self.flags, TensorFlags)
+        strides = () if self.strides is None else self.strides
+        for name, values in ("sizes", self.sizes), ("strides", strides):
+            if not isinstance(values, tuple):
+                raise TypeError(
+                    f"TensorDesc: {name} is {as_python(values)}; it must be a sequence "
+                    "of integers, such as (2, 3)."
+                )
 
     @property
     def dtype(self) -> np.dtype:
@@ -203,18 +185,6 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
       output: whether the operator writes the tensor. This adds rules.
     """
     has = f"{operator}: tensor '{name}' has"
-    _check_sizes(has, tensor)
-    if tensor.strides is not None:
-        _check_strides(has, tensor.sizes, tensor.strides)
-        if output:
-            _check_output(has, tensor, tensor.strides)
-    _check_bytes(has, tensor)
-
-
-# Each error begins with `has`, such as "PADDING: tensor 'InputTensor' has".
-
-
-def _check_sizes(has: str, tensor: TensorDesc) -> None:
     sizes = tensor.sizes
     if tensor.data_type is DataType.UNKNOWN:
         raise DescriptorError(
@@ -224,9 +194,9 @@ def _check_sizes(has: str, tensor: TensorDesc) -> None:
         raise DescriptorError(
             f"{has} sizes {show(sizes)}; each must be an integer of at least 1."
         )
-    if not 1 <= len(sizes) <= MAX_RANK:
+    if not 1 <= len(sizes) <= 8:
         raise DescriptorError(
-            f"{has} sizes {show(sizes)}; a tensor has 1 to {MAX_RANK} dimensions."
+            f"{has} sizes {show(sizes)}; a tensor has 1 to 8 dimensions."
         )
     elements = math.prod(sizes)
     if elements > MAX_ELEMENTS:
@@ -234,28 +204,33 @@ def _check_sizes(has: str, tensor: TensorDesc) -> None:
             f"{has} sizes {show(sizes)}, {show(elements)} elements; at most "
             f"{MAX_ELEMENTS} are allowed."
         )
+    if tensor.strides is not None:
+        _check_strides(has, tensor, tensor.strides, output=output)
+    _check_bytes(has, tensor)
 
 
-def _check_strides(has: str, sizes: tuple[int, ...], strides: tuple[int, ...]) -> None:
-    if len(strides) != len(sizes):
-        raise DescriptorError(
-            f"{has} strides {show(strides)} for sizes {show(sizes)}; there must be one "
-            "for each."
-        )
+# Each error begins with `has`, such as "PADDING: tensor 'InputTensor' has".
+
+
+def _check_strides(
+    has: str, tensor: TensorDesc, strides: tuple[int, ...], *, output: bool
+) -> None:
+    """An input may overlap itself, and only its own elements are read."""
+    both = f"sizes {show(tensor.sizes)} and strides {show(strides)}"
+    if len(strides) != len(tensor.sizes):
+        raise DescriptorError(f"{has} {both}; there must be a stride for each size.")
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
         raise DescriptorError(
             f"{has} strides {show(strides)}; each must be an integer in [0, 2^32)."
         )
-
-
-def _check_output(has: str, tensor: TensorDesc, strides: tuple[int, ...]) -> None:
-    """An input may overlap itself, and only its own elements are read."""
-    both = f"sizes {show(tensor.sizes)} and strides {show(strides)}"
+    if not output:
+        return
     # The buffer of an output is allocated, so its length is limited like a tensor's.
+    most = f"an output spans at most {MAX_ELEMENTS}."
     if tensor.extent > MAX_ELEMENTS:
         raise DescriptorError(
             f"{has} {both}, which span {show(tensor.extent)} elements of a buffer; "
-            f"{MOST_SPANNED}"
+            f"{most}"
         )
     # Elements must not share an offset: no page defines the result.
     if not steps_over(tensor.sizes, strides):
@@ -267,7 +242,7 @@ def _check_output(has: str, tensor: TensorDesc, strides: tuple[int, ...]) -> Non
     if type(total) is int and tensor.buffer_length > MAX_ELEMENTS:
         raise DescriptorError(
             f"{has} TotalTensorSizeInBytes {as_python(total)}, a buffer of "
-            f"{show(tensor.buffer_length)} elements; {MOST_SPANNED}"
+            f"{show(tensor.buffer_length)} elements; {most}"
         )
 
 
@@ -276,14 +251,14 @@ def _check_bytes(has: str, tensor: TensorDesc) -> None:
     width = tensor.dtype.itemsize
     total = tensor.total_tensor_size_in_bytes
     if total is not None:
-        given = f"{has} TotalTensorSizeInBytes {as_python(total)}"
+        size = f"{has} TotalTensorSizeInBytes {as_python(total)}"
         implied = tensor.implied_size_in_bytes
         if type(total) is not int or total < implied:
             raise DescriptorError(
-                f"{given}; its sizes and strides need an integer of at least {implied}."
+                f"{size}; its sizes and strides need an integer of at least {implied}."
             )
         if total >= 2**64:
-            raise DescriptorError(f"{given}; it must be a UINT64, less than 2^64.")
+            raise DescriptorError(f"{size}; it must be a UINT64, less than 2^64.")
     alignment = tensor.guaranteed_base_offset_alignment
     is_power = type(alignment) is int and alignment & (alignment - 1) == 0
     if not is_power or (alignment != 0 and not width <= alignment < 2**32):

@@ -12,7 +12,7 @@ import io
 import math
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -27,14 +27,11 @@ MOST_ELEMENTS = 2**28
 # Of the text of a model, and of another file beside its elements: a .npy file has a
 # header, and an image may have a profile.
 MOST_BYTES = 2**24
-IMAGE_FORMATS = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}
-IMAGE_TYPES = ("FLOAT64", "FLOAT32", "FLOAT16", "UINT8")
-PILLOW_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
-WRITTEN_CHANNELS = {"PNG": (1, 3, 4), "JPEG": (1, 3)}
-# The most rows, and the most columns. PNG counts them in 31 bits. JPEG counts them in
-# 16 bits, and the JPEG library allows a little less.
-MOST_PIXELS = {"PNG": 2**31 - 1, "JPEG": 65500}
-Encoder = Callable[[np.ndarray], bytes]
+# Images by the ending of a path: Pillow's name of the format, the numbers of channels
+# that we write, and the most rows and columns. PNG counts rows in 31 bits. JPEG counts
+# them in 16 bits, and the JPEG library allows a little less.
+JPEG = ("JPEG", (1, 3), 65500)
+IMAGES = {".png": ("PNG", (1, 3, 4), 2**31 - 1), ".jpg": JPEG, ".jpeg": JPEG}
 
 
 class Room:
@@ -122,9 +119,10 @@ def read_source(
     what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
     content = read_file(path, what, room.left)
     data_type = fields.initial_values_data_type
-    if path.suffix.lower() == ".npy":
+    ending = path.suffix.lower()
+    if ending == ".npy":
         return _read_npy(content, data_type, place)
-    if is_image(path):
+    if ending in IMAGES:
         return _read_image(content, fields.resample_size, data_type, place, room)
     width = data_type.dtype.itemsize
     if len(content) % width:
@@ -136,17 +134,12 @@ def read_source(
     return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
 
 
-def is_image(path: Path) -> bool:
-    """Whether the path has the extension of an image."""
-    return path.suffix.lower() in IMAGE_FORMATS
-
-
 def _check_image_type(data_type: DataType) -> None:
     """Requires that an image can have the data type."""
-    if data_type.name not in IMAGE_TYPES:
+    if data_type.name not in ("FLOAT64", "FLOAT32", "FLOAT16", "UINT8"):
         raise ModelError(
-            f"an image has data type {data_type.name}; it must be one of "
-            f"{', '.join(IMAGE_TYPES)}."
+            f"an image has data type {data_type.name}; it must be one of FLOAT64, "
+            "FLOAT32, FLOAT16, UINT8."
         )
 
 
@@ -208,7 +201,8 @@ def _read_image(
     UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
     """
     _check_image_type(data_type)
-    fits = len(resample) == 4 and resample[0] == 1 and resample[1] in PILLOW_MODES
+    modes = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's, by the number of channels
+    fits = len(resample) == 4 and resample[0] == 1 and resample[1] in modes
     if resample and not fits:
         raise ModelError(
             f"the field 'resampleSize' is {show(resample)}; it must be "
@@ -221,12 +215,15 @@ def _read_image(
         for tile in image.tile:
             if ";16" in str(tile[-1]):
                 raise ValueError("its pixels have more than 8 bits")
-        sizes = (_count_channels(image), image.height, image.width)
+        channels = 1 if image.mode in ("1", "L") else 3
+        if "A" in image.mode or "transparency" in image.info:
+            channels = 4
+        sizes = (channels, image.height, image.width)
         channels, height, width = resample[1:] or sizes
         # The header is read, but not the pixels yet.
         room.check(math.prod(sizes), place)
         room.check(channels * height * width, place)
-        image = image.convert(PILLOW_MODES[channels])
+        image = image.convert(modes[channels])
         if resample:
             image = image.resize((width, height), library.Resampling.BICUBIC)
         pixels = np.asarray(image).reshape(height, width, channels)
@@ -236,51 +233,41 @@ def _read_image(
     return (planes / 255).astype(data_type.dtype)
 
 
-def _count_channels(image: Any) -> int:
-    """Counts the channels: 1 for grey, 3 for colours, 4 with transparency."""
-    if "A" in image.mode or "transparency" in image.info:
-        return 4
-    if image.mode in ("1", "L"):
-        return 1
-    return 3
+def check_image(ending: str, sizes: tuple[int, ...], data_type: DataType) -> None:
+    """Requires that elements of these sizes and this type can be written as an image.
 
-
-def image_encoder(
-    path: Path, dimensions: tuple[int, ...], data_type: DataType
-) -> tuple[Encoder, str]:
-    """Returns an encoder of images, and the size of the image for messages.
-
-    Floats are clipped to [0, 1], and NaN becomes black.
+    The sizes may be {H,W}, {C,H,W} or {1,C,H,W}.
     """
     _check_image_type(data_type)
-    image_format = IMAGE_FORMATS[path.suffix.lower()]
-    channels = WRITTEN_CHANNELS[image_format]
-    # {H,W} and {C,H,W} become {1,C,H,W}.
-    batch, *size = (1,) * (4 - len(dimensions)) + dimensions
-    if len(dimensions) not in (2, 3, 4) or batch != 1 or size[0] not in channels:
+    image_format, channels, most = IMAGES[ending]
+    batch, channel_count, *size = (1,) * (4 - len(sizes)) + sizes
+    if len(sizes) not in (2, 3, 4) or batch != 1 or channel_count not in channels:
         raise ModelError(
-            f"the field 'dimensions' is {show(dimensions)}; for an image it must be "
+            f"the field 'dimensions' is {show(sizes)}; for an image it must be "
             f"{{1,channels,height,width}}, {{channels,height,width}} or "
             f"{{height,width}}, with {', '.join(map(str, channels))} channels."
         )
-    most = MOST_PIXELS[image_format]
     if max(size) > most:
         raise ModelError(
-            f"the field 'dimensions' is {show(dimensions)}; a {image_format} image has "
-            f"at most {most} rows and columns."
+            f"the field 'dimensions' is {show(sizes)}; a {image_format} image has at "
+            f"most {most} rows and columns."
         )
-    library = import_pillow()
+    import_pillow()
 
-    def encode(values: np.ndarray) -> bytes:
-        if values.dtype != np.uint8:
-            unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
-            values = np.rint(unit * 255).astype(np.uint8)
-        pixels = values.reshape(size).transpose(1, 2, 0)
-        if size[0] == 1:
-            pixels = pixels[..., 0]
-        file = io.BytesIO()
-        with converting("the image"):
-            library.fromarray(np.ascontiguousarray(pixels)).save(file, image_format)
-        return file.getvalue()
 
-    return encode, f"{size[2]} x {size[1]}"
+def encode_image(ending: str, values: np.ndarray) -> bytes:
+    """Encodes an array of sizes that `check_image` accepts.
+
+    Floats are clipped to [0, 1], and NaN becomes black.
+    """
+    if values.dtype != np.uint8:
+        unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
+        values = np.rint(unit * 255).astype(np.uint8)
+    pixels = values.reshape(-1, *values.shape[-2:]).transpose(1, 2, 0)
+    if pixels.shape[-1] == 1:
+        pixels = pixels[..., 0]
+    file = io.BytesIO()
+    with converting("the image"):
+        image = import_pillow().fromarray(np.ascontiguousarray(pixels))
+        image.save(file, IMAGES[ending][0])
+    return file.getvalue()

@@ -22,7 +22,7 @@ from dmljax._check import (
 )
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.json import number_from_json
-from dmljax._directml.struct import c_name, required
+from dmljax._directml.struct import c_name, field_types
 from dmljax._directml.support import UP_TO_64_BITS, FeatureLevel
 from dmljax._directml.tensor import DataType
 from dmljax._operators import DESCRIPTORS
@@ -149,14 +149,6 @@ class WriteFields(NamedTuple):
     dimensions: tuple[int, ...] = ()
 
 
-# By the type of the command in small letters.
-COMMANDS: dict[str, Any] = {
-    "dispatch": DispatchFields,
-    "print": Print,
-    "writefile": WriteFields,
-}
-
-
 class Sections(NamedTuple):
     """The top level of a file."""
 
@@ -213,11 +205,11 @@ def decode(cls: Any, value: Any, what: str = "it") -> Any:
 def _fields_of(cls: Any) -> dict[str, tuple[str, Reader]]:
     """Returns the fields of a class and their readers, by their names in JSON."""
     fields = {}
-    for name, hint in typing.get_type_hints(cls).items():
+    for name, (field_type, _) in field_types(cls).items():
         key = name[0] + c_name(name)[1:]  # such as valueCount
         if name == "schema":
             key = "$schema"
-        fields[key] = name, READERS[required(hint)[0]]
+        fields[key] = name, READERS[field_type]
     return fields
 
 
@@ -282,11 +274,6 @@ def _has_name(value: Any, prefix: str, names: tuple[str, ...]) -> bool:
     return type(value) is str and value.removeprefix(prefix) in names
 
 
-def _has_flags(value: Any) -> bool:
-    flags = value if isinstance(value, list) else [value]
-    return all(_has_name(f, "DML_EXECUTION_FLAG_", EXECUTION_FLAGS) for f in flags)
-
-
 def _are_integers(value: Any, low: float, end: float) -> bool:
     """Whether a value is a list of integers from `low` to less than `end`."""
     # `isinstance` would take True for an integer.
@@ -334,7 +321,11 @@ READERS: dict[Any, Reader] = {
         lambda value: DataType[value.removeprefix(DataType.C_PREFIX)],
     ),
     str | list[str]: Reader(
-        f"one of {', '.join(EXECUTION_FLAGS)}, or a list of these", _has_flags
+        f"one of {', '.join(EXECUTION_FLAGS)}, or a list of these",
+        lambda value: all(
+            _has_name(flag, "DML_EXECUTION_FLAG_", EXECUTION_FLAGS)
+            for flag in (value if type(value) is list else [value])
+        ),
     ),
     Literal["scale"]: Reader("'scale'", lambda value: value == "scale"),
 }
@@ -358,18 +349,19 @@ def read_model(content: Any, place: str) -> File:
     for name, value in sections.resources.items():
         with at_place(f"{place}, resource {quoted(name)}"):
             file.resources[name] = decode(ResourceFields, value)
+    classes = {"dispatch": DispatchFields, "print": Print, "writefile": WriteFields}
     for index, value in enumerate(sections.commands, 1):
         where = f"{place}, command {index}"
         with at_place(where):
             name = _read_type(value)
         where = f"{where} ({shortened(name)})"
         with at_place(where):
-            if name.lower() not in COMMANDS:
+            if name.lower() not in classes:
                 raise ModelError(
                     "there is no such command; the commands are dispatch, print, "
                     "writeFile."
                 )
-            command = decode(COMMANDS[name.lower()], value)
+            command = decode(classes[name.lower()], value)
             if isinstance(command, DispatchFields):
                 named = sections.dispatchables
                 _check_names("dispatchable", named, command.dispatchable)

@@ -4,13 +4,12 @@
 """
 
 import contextlib
-import functools
 import io
 import math
 import os
 import sys
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -18,15 +17,9 @@ import numpy as np
 
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
 from dmljax._directml.tensor import DataType
-from dmljax._model.files import Encoder, image_encoder, is_image
+from dmljax._model.files import IMAGES, check_image, encode_image
 from dmljax._model.format import Print, WriteFields, at_place
-from dmljax._model.values import Resource
-
-# We make the text of so many elements at a time. The text of a number takes many times
-# the memory of the number.
-CHUNK = 2**12
-# NumPy's arrays, and so .npy files, have no more dimensions.
-MOST_DIMENSIONS = 64
+from dmljax._model.values import Resource, Version
 
 
 class Targets(NamedTuple):
@@ -36,9 +29,6 @@ class Targets(NamedTuple):
     clobber: bool = True  # whether a file that is there already may be replaced
 
 
-THIS_FOLDER = Targets()
-
-
 class WriteFile(NamedTuple):
     """A command that writes a resource to a file."""
 
@@ -46,13 +36,12 @@ class WriteFile(NamedTuple):
     path: Path  # without links
     name: str  # the path as the model and the command line write it, for messages
     clobber: bool  # whether it may replace a file
-    encode: Encoder  # makes the content of the file from the elements
-    summary: str  # the type and the sizes of the content, for messages
+    sizes: tuple[int, ...]  # of the array or the image in the file
 
 
-# The commands that print or write, by their places in messages, and the elements that
+# The commands that print or write, by their places in messages, with the resource that
 # each of them shows.
-Shown = dict[str, tuple[Print | WriteFile, np.ndarray]]
+Shown = Mapping[str, tuple[Print | WriteFile, Version]]
 
 
 def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
@@ -76,9 +65,12 @@ def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator
     width = len(str(values.size))
     digits = 2 * values.itemsize
     bits = values.view(f"u{values.itemsize}")
-    for start in range(0, values.size, CHUNK):
+    # The text of a number takes many times the memory of the number, so we make the
+    # text of so many elements at a time.
+    count = 2**12
+    for start in range(0, values.size, count):
         texts = []
-        for index, number in enumerate(values[start : start + CHUNK].tolist(), start):
+        for index, number in enumerate(values[start : start + count].tolist(), start):
             text = format(number, number_format)
             if verbose:
                 # The tool pads the index and the bits with spaces, not with zeros.
@@ -116,32 +108,21 @@ def plan_output(
             f"elements, while the resource has {resource.values.size}; both must be "
             "the same."
         )
-    has_type = ending == ".npy" or is_image(path)
-    if has_type and resource.data_type == DataType.UNKNOWN:
-        raise ModelError(
-            f"a {ending} file needs one data type, and the resource has a list of "
-            "elements with their own; write raw data (.bin)."
-        )
-    if ending == ".npy" and len(sizes) > MOST_DIMENSIONS:
-        raise ModelError(
-            f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
-            f"most {MOST_DIMENSIONS} dimensions."
-        )
-    encode: Encoder = _to_bytes
-    summary = f"{resource.values.nbytes} raw bytes"
-    if ending == ".npy":
-        encode = functools.partial(_to_npy, sizes)
-        summary = f"{resource.data_type.name} {show(sizes)}"
-    elif is_image(path):
-        encode, summary = image_encoder(path, sizes, resource.data_type)
-    return WriteFile(
-        fields.resource,
-        path,
-        str(targets.folder / fields.target_path),
-        targets.clobber,
-        encode,
-        summary,
-    )
+    if ending == ".npy" or ending in IMAGES:
+        if resource.data_type == DataType.UNKNOWN:
+            raise ModelError(
+                f"a {ending} file needs one data type, and the resource has a list of "
+                "elements with their own; write raw data (.bin)."
+            )
+        if ending in IMAGES:
+            check_image(ending, sizes, resource.data_type)
+        elif len(sizes) > 64:  # NumPy's arrays have no more dimensions
+            raise ModelError(
+                f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
+                "most 64 dimensions."
+            )
+    name = str(targets.folder / fields.target_path)
+    return WriteFile(fields.resource, path, name, targets.clobber, sizes)
 
 
 def _check_target(name: str, targets: Targets) -> Path:
@@ -177,15 +158,19 @@ def _check_target(name: str, targets: Targets) -> Path:
     return path
 
 
-def _to_npy(dimensions: tuple[int, ...], values: np.ndarray) -> bytes:
-    file = io.BytesIO()
-    np.save(file, values.reshape(dimensions), allow_pickle=False)
-    return file.getvalue()
-
-
-def _to_bytes(values: np.ndarray) -> bytes:
+def _encode(command: WriteFile, values: np.ndarray) -> tuple[bytes, str]:
+    """Returns the content of a file, and its type and sizes for messages."""
+    ending = command.path.suffix.lower()
+    if ending in IMAGES:
+        array = values.reshape(command.sizes)
+        return encode_image(ending, array), f"{array.shape[-1]} x {array.shape[-2]}"
+    if ending == ".npy":
+        file = io.BytesIO()
+        np.save(file, values.reshape(command.sizes), allow_pickle=False)
+        return file.getvalue(), f"{show(values.dtype)} {show(command.sizes)}"
     # Raw files are little-endian on every machine, as the tool's are.
-    return values.astype(values.dtype.newbyteorder("<")).tobytes()
+    content = values.astype(values.dtype.newbyteorder("<")).tobytes()
+    return content, f"{len(content)} raw bytes"
 
 
 def _write_file(command: WriteFile, values: np.ndarray) -> str:
@@ -203,7 +188,8 @@ def _write_file(command: WriteFile, values: np.ndarray) -> str:
                 # The old file may be private, so this comes before the content. The
                 # new file belongs to us, and must not run as its owner (set-uid).
                 os.chmod(temporary, os.stat(path).st_mode & 0o777)
-            file.write(command.encode(values))
+            content, summary = _encode(command, values)
+            file.write(content)
         if command.clobber:
             os.replace(temporary, path)
         else:
@@ -215,23 +201,24 @@ def _write_file(command: WriteFile, values: np.ndarray) -> str:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
     verb = "replaced" if replaced else "wrote"
-    return f"{verb} {shortened(command.name, LONGEST_PATH)} ({command.summary})"
+    return f"{verb} {shortened(command.name, LONGEST_PATH)} ({summary})"
 
 
-def write_outputs(shown: Shown) -> list[str]:
+def write_outputs(shown: Shown, versions: Mapping[Version, np.ndarray]) -> list[str]:
     """Writes the files of a model, and returns a line about each."""
     lines = []
-    for place, (command, values) in shown.items():
+    for place, (command, version) in shown.items():
         if isinstance(command, WriteFile):
             with at_place(place):
-                lines.append(_write_file(command, values))
+                lines.append(_write_file(command, versions[version]))
     return lines
 
 
-def print_outputs(shown: Shown) -> None:
+def print_outputs(shown: Shown, versions: Mapping[Version, np.ndarray]) -> None:
     """Prints the text of the commands ``print``, in their order."""
-    for place, (command, values) in shown.items():
+    for place, (command, version) in shown.items():
         if isinstance(command, Print):
+            values = versions[version]
             with at_place(place):
                 # The whole text may need more memory than the model.
                 for piece in text_of(command.resource, values, verbose=command.verbose):

@@ -11,6 +11,7 @@ import itertools
 import json
 import math
 import os
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,18 +20,17 @@ from dmljax._check import LONGEST_PATH, ModelError, quoted
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import c_name
 from dmljax._directml.tensor import TensorDesc, TensorFlags
-from dmljax._model.files import MOST_ELEMENTS, Room, read_file
+from dmljax._model.files import Room, read_file
 from dmljax._model.format import (
     BufferView,
     Dispatchable,
     DispatchFields,
-    Print,
     at_place,
     read_model,
 )
 from dmljax._model.jsonc import read_jsonc, unique
-from dmljax._model.output import THIS_FOLDER, Targets, WriteFile, plan_output
-from dmljax._model.values import Resource, make_resource
+from dmljax._model.output import Shown, Targets, plan_output
+from dmljax._model.values import Resource, Version, make_resource
 
 
 class Binding(NamedTuple):
@@ -61,16 +61,16 @@ class Model(NamedTuple):
 
     place: str  # its name in messages
     resources: Mapping[str, Resource]
-    commands: dict[str, Dispatch | Print | WriteFile]  # by their places in messages
+    dispatches: Mapping[str, Dispatch]  # by their places in messages
+    shown: Shown
+    last: list[Version]  # the resources at the end
 
 
 # The path of a file, the text of standard input, or the content as a dict.
 Source = str | os.PathLike[str] | bytes | Mapping[str, Any]
 
 
-def parse_model(
-    source: Source, targets: Targets = THIS_FOLDER, max_elements: int = MOST_ELEMENTS
-) -> Model:
+def parse_model(source: Source, targets: Targets, max_elements: int) -> Model:
     """Reads and checks a model. A ModelError names the mistake and its place."""
     folder = Path()
     place = "model"
@@ -87,18 +87,23 @@ def parse_model(
     for name, fields in file.resources.items():
         with at_place(f"{place}, resource {quoted(name)}"):
             resources[name] = make_resource(fields, folder, room)
-    commands: dict[str, Dispatch | Print | WriteFile] = {}
+    dispatches = {}
+    shown = {}
+    writes: Counter[str] = Counter()
     for where, command in file.commands.items():
         with at_place(where):
             if isinstance(command, DispatchFields):
                 dispatchable = file.dispatchables[command.dispatchable]
-                commands[where] = _bind(command, dispatchable, resources, room)
+                dispatches[where] = _bind(command, dispatchable, resources, room)
+                writes.update(dispatches[where].written)
             else:
-                resource = resources[command.resource]
-                commands[where] = plan_output(command, resource, targets)
+                name = command.resource
+                output = plan_output(command, resources[name], targets)
+                shown[where] = output, (name, writes[name])
                 # The program returns these elements beside those at the end.
-                room.take(resource.values.size)
-    return Model(place, resources, commands)
+                room.take(resources[name].values.size)
+    last = [(name, writes[name]) for name in resources]
+    return Model(place, resources, dispatches, shown, last)
 
 
 def _load(source: Source) -> Any:

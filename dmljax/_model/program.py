@@ -1,7 +1,7 @@
 """The program of a model: one compiled function of all dispatches."""
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import jax
 import jax.numpy as jnp
@@ -10,23 +10,16 @@ from jax import lax
 
 from dmljax._check import ModelError, shortened
 from dmljax._directml.strides import read, write
-from dmljax._model.format import Print, at_place
-from dmljax._model.output import Shown, WriteFile
+from dmljax._model.format import at_place
 from dmljax._model.parse import Dispatch, Model
-
-# The content of the resources at one point of the program, by name.
-State = dict[str, jax.Array]
-# A resource after a number of dispatches that write it: its name, and this number.
-Version = tuple[str, int]
+from dmljax._model.values import Version
 
 
-def execute(
-    model: Model, device: jax.Device | None
-) -> tuple[dict[str, np.ndarray], Shown]:
+def execute(model: Model, device: jax.Device | None) -> dict[Version, np.ndarray]:
     """Compiles the program of a model, and runs it.
 
-    Returns the final elements of each resource, and those that each command shows. An
-    error of the compiler or of the device is an error of the model.
+    Returns the elements of the resources that commands show, and of those at the end.
+    An error of the compiler or of the device is an error of the model.
     """
     try:
         # A model is one compiled program, and may have NaNs to move. JAX's settings for
@@ -34,34 +27,14 @@ def execute(
         with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
             buffers = jax.device_put(initial_state(model), device)
             # JAX returns before the device has finished. device_get raises its errors.
-            versions = jax.device_get(jax.jit(program(model))(buffers))
+            written = jax.device_get(jax.jit(program(model))(buffers))
     except (jax.errors.JaxRuntimeError, MemoryError) as error:
         raise ModelError(
             f"{model.place}: the device could not run it: {one_line(error)}"
         ) from error
-    shown, last = _find_versions(model)
-    # The program returns no elements that it has not written.
-    for name, resource in model.resources.items():
-        versions[name, 0] = resource.values
-    elements = {version[0]: versions[version] for version in last}
-    return elements, {
-        place: (command, versions[version])
-        for place, (command, version) in shown.items()
-    }
-
-
-def _find_versions(
-    model: Model,
-) -> tuple[dict[str, tuple[Print | WriteFile, Version]], list[Version]]:
-    """Returns the commands that show a version, and the last one of each resource."""
-    shown = {}
-    writes: Counter[str] = Counter()
-    for place, command in model.commands.items():
-        if isinstance(command, Dispatch):
-            writes.update(command.written)
-        else:
-            shown[place] = command, (command.resource, writes[command.resource])
-    return shown, [(name, writes[name]) for name in model.resources]
+    versions = {(name, 0): model.resources[name].values for name in model.resources}
+    versions.update(written)
+    return versions
 
 
 def one_line(error: Exception) -> str:
@@ -76,8 +49,7 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
     elements. If one is not, it holds bytes, and converts them at each dispatch.
     """
     state: dict[str, np.ndarray] = {}
-    dispatches = [c for c in model.commands.values() if isinstance(c, Dispatch)]
-    for command in dispatches:
+    for command in model.dispatches.values():
         for field, tensor in command.desc.tensors().items():
             name, begin, end = command.bindings[field]
             resource = model.resources[name]
@@ -90,38 +62,40 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
     return state
 
 
-def program(model: Model) -> Callable[[State], dict[Version, jax.Array]]:
+def program(
+    model: Model,
+) -> Callable[[dict[str, jax.Array]], dict[Version, jax.Array]]:
     """Makes one function of all dispatches, from the initial content of the resources.
 
     It returns the versions that a command shows, and the last ones, but none that no
     dispatch has written: a model may have many resources, and each one in a program
     takes time to compile.
     """
-    shown, last = _find_versions(model)
-    returned = {version for _, version in shown.values()}.union(last)
+    returned = {version for _, version in model.shown.values()}.union(model.last)
 
-    def dmljax_model(initial: State) -> dict[Version, jax.Array]:
+    def dmljax_model(initial: dict[str, jax.Array]) -> dict[Version, jax.Array]:
         state = dict(initial)
         writes: Counter[str] = Counter()
         versions = {}
-        for place, command in model.commands.items():
-            if isinstance(command, Dispatch):
-                with at_place(place):
-                    _apply(command, state, initial)
-                for name in command.written:
-                    writes[name] += 1
-                    version = name, writes[name]
-                    if version in returned:
-                        values = model.resources[name].values
-                        versions[version] = _elements(
-                            state[name], values.dtype, 0, values.nbytes
-                        )
+        for place, command in model.dispatches.items():
+            with at_place(place):
+                _apply(command, state, initial)
+            for name in command.written:
+                writes[name] += 1
+                version = name, writes[name]
+                if version in returned:
+                    values = model.resources[name].values
+                    versions[version] = _elements(
+                        state[name], values.dtype, 0, values.nbytes
+                    )
         return versions
 
     return dmljax_model
 
 
-def _apply(command: Dispatch, state: State, initial: State) -> None:
+def _apply(
+    command: Dispatch, state: dict[str, jax.Array], initial: Mapping[str, jax.Array]
+) -> None:
     """Runs a dispatch, and replaces the resources that it writes."""
     elements = {}
     for field, tensor in command.desc.tensors().items():

@@ -16,7 +16,7 @@ import numpy as np
 from dmljax._arguments import integer
 from dmljax._check import ModelError, as_python, quoted, shortened
 from dmljax._model.files import MOST_ELEMENTS
-from dmljax._model.output import print_outputs, write_outputs
+from dmljax._model.output import Targets, print_outputs, write_outputs
 from dmljax._model.parse import parse_model
 from dmljax._model.program import execute, one_line
 
@@ -90,11 +90,11 @@ def run_model(
             f"run_model: max_elements is {as_python(max_elements)}; it must be an "
             "integer."
         )
-    parsed = parse_model(model, max_elements=most)
-    resources, shown = execute(parsed, find_device(device))
-    write_outputs(shown)
-    print_outputs(shown)
-    return {name: np.array(value) for name, value in resources.items()}
+    parsed = parse_model(model, Targets(), most)
+    versions = execute(parsed, find_device(device))
+    write_outputs(parsed.shown, versions)
+    print_outputs(parsed.shown, versions)
+    return {name: np.array(versions[name, count]) for name, count in parsed.last}
 
 
 # Devices

@@ -33,6 +33,10 @@ class Resource(NamedTuple):
     values: np.ndarray
 
 
+# A resource after a number of dispatches that write it: its name, and this number.
+Version = tuple[str, int]
+
+
 def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
     """Makes a buffer with its initial values. Paths are relative to `folder`."""
     values = _initial_values(fields, folder, room)
@@ -86,13 +90,10 @@ def _initial_values(fields: ResourceFields, folder: Path, room: Room) -> np.ndar
 
 def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
     """Makes an array of a list of numbers."""
-    plain: set[type] = {int}
-    if data_type.dtype.kind == "f":
-        plain = {int, float}
     # A list may have millions of elements, and NumPy takes them all at once. If it
     # can't, `_read_number` finds the element that is wrong.
     with contextlib.suppress(OverflowError):
-        if plain.issuperset(map(type, values)):
+        if data_type.dtype.kind == "f" or {int}.issuperset(map(type, values)):
             return _as_array(values, data_type)
     numbers = []
     for index, value in enumerate(values):

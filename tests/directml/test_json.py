@@ -146,11 +146,11 @@ TENSOR = "desc.InputTensor"
         (read, "desc", "PaddingMode", ["DML_TENSOR_DATA_TYPE_EDGE"], MODES),
         (read, "desc", "PaddingValue", ["ten", True, [1], 10**400], NUMBER),
         (read, "desc", "DimensionCount", [2.0, True, "1"], INTEGER),
-        (read, "desc", "StartPadding", [1, {}], "; it must be a list of integers"),
+        (read, "desc", "StartPadding", [1, {}, [1, "0"]], "; it must be a list of integers"),
         (read, "desc", "InputTensor", [[], "x"], OBJECT),
         (read_tensor, TENSOR, "DataType", ["FLOAT8", "DML_TYPE_FLOAT16", True], TYPES),
         (read_tensor, TENSOR, "TotalTensorSizeInBytes", [False, 8.0], INTEGER),
-        (read_tensor, TENSOR, "Flags", [2, "MINE", {}], FLAGS),
+        (read_tensor, TENSOR, "Flags", [2, "MINE", {}, ["NONE", "MINE"]], FLAGS),
     ],
 )
 def test_values_of_the_wrong_type(call, path, field, values, rule):
@@ -162,9 +162,7 @@ def test_values_of_the_wrong_type(call, path, field, values, rule):
 
 WRONG = [
     (read, {"Padding": 1}, "'desc' has an unknown field 'Padding'; its fields are Inp"),
-    (read, {"StartPadding": [1, "0"]}, f"field 'desc.StartPadding' is '0'{INTEGER}"),
     (read_tensor, {"DataType": None}, "has no field 'DataType', which is required"),
-    (read_tensor, {"Flags": ["MINE"]}, f"Flags' is 'MINE'{FLAGS}"),
     (read_tensor, {"Desc": {}}, "unknown field 'Desc'; its fields are DataType, Sizes"),
 ]
 for name in FIELDS:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dmljax import DataType, PaddingMode, TensorDesc, TensorFlags
-from dmljax._directml.struct import c_name, field_types, integers, member, required
+from dmljax._directml.struct import c_name, field_types, integers, member
 from dmljax._operators import DESCRIPTORS
 from tests.fuzz.descriptors import made
 from tests.samples import tensor
@@ -48,12 +48,12 @@ def as_given(value, hint):
         return np.int64(value) if value % 2 else int(value)
     if isinstance(value, tuple):
         return list(value) if len(value) % 2 else np.array(value)
-    return np.int64(value) if hint is int else value
+    return np.int64(value) if hint is int and value is not None else value
 
 
 def given(struct):
-    hints = field_types(type(struct))
-    values = {n: as_given(getattr(struct, n), hint) for n, hint in hints.items()}
+    types = field_types(type(struct))
+    values = {n: as_given(getattr(struct, n), hint) for n, (hint, _) in types.items()}
     return type(struct)(**values)
 
 
@@ -80,8 +80,12 @@ def test_values_that_no_converter_takes_stay():
 def test_types_of_fields():
     """They are looked up once: `create_operator` asks for them several times."""
     assert field_types(TensorDesc) is field_types(TensorDesc)
-    assert field_types(TensorDesc)["strides"] == tuple[int, ...] | None
-    assert required(tuple[int, ...] | None) == (tuple[int, ...], True)
-    assert required(typing.Optional[int]) == (int, True)  # noqa: UP045
-    assert required(int | float) == (int | float, False)
-    assert required(TensorFlags) == (TensorFlags, False)
+    assert field_types(TensorDesc)["strides"] == (tuple[int, ...], True)
+    assert field_types(TensorDesc)["flags"] == (TensorFlags, False)
+
+    class Example(typing.NamedTuple):
+        optional: typing.Optional[int]  # noqa: UP045
+        number: int | float
+
+    found = field_types(Example)
+    assert found == {"optional": (int, True), "number": (int | float, False)}

@@ -35,11 +35,11 @@ UNMADE = [
     ({"data_type": "FLOAT32"}, "data_type is 'FLOAT32';...Write DataType.FLOAT32."),
     ({"data_type": 99}, "data_type is 99; it must be one of UNKNOWN, FLOAT32"),
     ({"strides": 1}, f"strides is 1; {SEQUENCE}"),
+    ({"strides": 0}, f"strides is 0; {SEQUENCE}"),
     ({"sizes": "2" * 300_000}, f"... (300002 characters); {SEQUENCE}"),
 ]
 for n in (-1, 2, 3, "1", True):
-    text = f"flags is {n!r}; it must be 0, NONE, or 1, OWNED_BY_DML."
-    UNMADE.append(({"flags": n}, text))
+    UNMADE.append(({"flags": n}, f"flags is {n!r}; it must be one of NONE, OWNED_BY"))
 for n in (6, "23", np.array(3), None):
     UNMADE.append(({"sizes": n}, f"sizes is {n!r}; {SEQUENCE}"))
 
@@ -87,9 +87,9 @@ REFUSED = [
     ),
     (sized(*[2**16] * 4), f"{2**64} elements; at most 4294967295 are"),
     (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
-    (of(strides=(1,)), "strides {1} for sizes {2,3}; there must be one for each"),
-    (sized(2, strides=(1, 1)), "strides {1,1} for sizes {2}"),
-    (of(strides=()), "strides {} for sizes {2,3}"),
+    (of(strides=(1,)), "sizes {2,3} and strides {1}; there must be a stride for each"),
+    (sized(2, strides=(1, 1)), "sizes {2} and strides {1,1}; there must be"),
+    (of(strides=()), "sizes {2,3} and strides {}; there must be"),
     (total(23), f"{BYTES} 23{NEED} 24"),
     (total(3, 3, data_type="UINT8"), f"{BYTES} 3{NEED} 4"),
     (total(39, strides=(7, 1)), f"{BYTES} 39{NEED} 40"),

@@ -5,7 +5,6 @@ import json
 
 import numpy as np
 
-from dmljax._model.parse import Dispatch
 from tests.fuzz import expected
 from tests.fuzz.descriptors import ODD
 
@@ -123,9 +122,7 @@ def final_bytes(model):
     """Computes the final bytes of the resources by the oracles."""
     initial = {name: r.content for name, r in model.resources.items()}
     state = copy.deepcopy(initial)
-    for command in model.commands.values():
-        if not isinstance(command, Dispatch):
-            continue
+    for command in model.dispatches.values():
         inputs = []
         for field, tensor in command.desc.input_tensors().items():
             name, begin, _ = command.bindings[field]

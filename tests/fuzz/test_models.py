@@ -9,13 +9,14 @@ import jax
 import pytest
 
 import dmljax
+from dmljax._model.output import Targets
 from dmljax._model.parse import parse_model
 from tests.fuzz import models
 from tests.fuzz.descriptors import Maker
 from tests.fuzz.test_descriptors import randoms
 
 # The oracles are loops in Python, so we keep the models small.
-MOST = {"max_elements": 5000}
+MOST = 5000
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -33,11 +34,11 @@ def test_a_model_gives_the_results_of_the_oracles_or_is_refused(random):
         error = ""
         with jax.enable_x64(True):
             try:
-                found = dmljax.run_model("model.json", **MOST)
+                found = dmljax.run_model("model.json", max_elements=MOST)
             except dmljax.ModelError as raised:
                 error = str(raised)
             else:
-                wanted = models.final_bytes(parse_model(text, **MOST))
+                wanted = models.final_bytes(parse_model(text, Targets(), MOST))
                 assert {n: array.tobytes() for n, array in found.items()} == wanted
         assert not error or error.isprintable()
         assert len(error) < 600

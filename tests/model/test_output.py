@@ -99,7 +99,7 @@ def test_a_target_without_permission(folder, monkeypatch, protected, message):
 
 @pytest.mark.parametrize(
     ("name", "files"),
-    [("open", ["written.npy"]), ("_to_npy", ["new.bin", "written.npy"])],
+    [("open", ["written.npy"]), ("np.save", ["new.bin", "written.npy"])],
 )
 def test_a_full_disk(folder, capsys, monkeypatch, name, files):
     """Nothing is printed, no file is cut, and files written earlier stay."""
@@ -107,7 +107,7 @@ def test_a_full_disk(folder, capsys, monkeypatch, name, files):
     source = m.padding_model()
     source["commands"].insert(1, m.save("output", "new.bin"))
     full = mock.Mock(side_effect=OSError(28, "No space left on device"))
-    monkeypatch.setattr(output, name, full, raising=False)
+    monkeypatch.setattr(f"{output.__name__}.{name}", full, raising=False)
     message = "(writeFile): it cannot be written: No space left on device."
     assert m.refusal(source).endswith(message)
     assert capsys.readouterr().out == ""
@@ -124,14 +124,14 @@ def test_a_file_gets_the_permissions_of_the_file_that_it_replaces(
     folder, monkeypatch, mode
 ):
     """A private file is private under its temporary name, too. It loses set-uid."""
-    works = output._to_npy
+    works = np.save
 
-    def encode(*arguments):
+    def save(*arguments, **options):
         seen.extend(modes(folder))
-        return works(*arguments)
+        works(*arguments, **options)
 
     seen = []
-    monkeypatch.setattr(output, "_to_npy", encode)
+    monkeypatch.setattr(np, "save", save)
     if mode is not None:
         (folder / "written.npy").touch()
         (folder / "written.npy").chmod(mode)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dmljax
+from dmljax._model.output import Targets
 from dmljax._model.parse import parse_model
 from dmljax._model.program import initial_state, program
 from tests.model import models as m
@@ -14,7 +15,7 @@ from tests.model import models as m
 
 def traced(source):
     """The program of a model for its initial values."""
-    parsed = parse_model(source)
+    parsed = parse_model(source, Targets(), 2**20)
     return jax.jit(program(parsed)).trace(initial_state(parsed))
 
 
