@@ -31,14 +31,9 @@ from dmljax._model.program import execute
 from dmljax._model.run import PLATFORMS, find_device
 from dmljax._operators import DESCRIPTORS
 
-NO_READER = 1
-BAD_INPUT = 2
-INTERRUPTED = 130
 # These ask a process to end: a shell's `kill`, and a terminal that closes. Windows has
 # no SIGHUP.
 SIGNALS = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
-STANDARD_INPUT = "-"
-LONGEST_LINE = 2000  # characters of a message
 DOCUMENTATION = "documentation: help(dmljax) in Python"
 
 
@@ -75,24 +70,25 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(done.code or 0)
     except BrokenPipeError:  # such as `dmljax support | head -1`
         _discard(sys.stdout)
-        return NO_READER
+        return 1
     except KeyboardInterrupt:
         _complain("interrupted")
-        return INTERRUPTED
+        return 130
     except (_UsageError, ModelError) as error:
         _complain(str(error))
-        return BAD_INPUT
+        return 2
     except OSError as error:
         # This is about standard output, such as a redirection to a full disk. Errors of
         # a model's own files are ModelErrors.
         _discard(sys.stdout)
         _complain(f"the output cannot be written: {error.strerror}")
-        return BAD_INPUT
+        return 2
 
 
 def _complain(message: str) -> None:
     """Prints an error to standard error, in one line."""
-    _write_error(shortened(f"dmljax: {' '.join(message.split())}", LONGEST_LINE))
+    line = f"dmljax: {' '.join(message.split())}"
+    _write_error(shortened(line, 2000))
 
 
 def _write_error(line: str) -> None:
@@ -127,32 +123,6 @@ def _parser() -> argparse.ArgumentParser:
         "run model files of DirectML's DxDispatch",
         "run model.json --check",
     )
-    _add_options(run)
-    support = _add_verb(
-        commands, _support, "show the supported ranks and types", "support padding"
-    )
-    support.add_argument("operator", nargs="?", metavar="OPERATOR")
-    return parser
-
-
-def _add_verb(
-    commands: Any,
-    command: Callable[[argparse.Namespace], None],
-    description: str,
-    example: str,
-) -> argparse.ArgumentParser:
-    """Adds the verb of an example, which runs `command`."""
-    verb: argparse.ArgumentParser = commands.add_parser(
-        example.split()[0],
-        help=description,
-        description=description,
-        epilog=f"example: dmljax {example}; {DOCUMENTATION}",
-    )
-    verb.set_defaults(command=command)
-    return verb
-
-
-def _add_options(run: argparse.ArgumentParser) -> None:
     run.add_argument(
         "models",
         nargs="+",
@@ -184,6 +154,29 @@ def _add_options(run: argparse.ArgumentParser) -> None:
         help="how many elements a model may have; 2^28 if absent",
     )
 
+    support = _add_verb(
+        commands, _support, "show the supported ranks and types", "support padding"
+    )
+    support.add_argument("operator", nargs="?", metavar="OPERATOR")
+    return parser
+
+
+def _add_verb(
+    commands: Any,
+    command: Callable[[argparse.Namespace], None],
+    description: str,
+    example: str,
+) -> argparse.ArgumentParser:
+    """Adds the verb of an example, which runs `command`."""
+    verb: argparse.ArgumentParser = commands.add_parser(
+        example.split()[0],
+        help=description,
+        description=description,
+        epilog=f"example: dmljax {example}; {DOCUMENTATION}",
+    )
+    verb.set_defaults(command=command)
+    return verb
+
 
 # Running models
 
@@ -198,7 +191,7 @@ def _run(arguments: argparse.Namespace) -> None:
     models = []
     for name in arguments.models:
         source = name
-        if name == STANDARD_INPUT:
+        if name == "-":
             source = read_stream(sys.stdin)
         models.append((name, parse_model(source, targets, limit)))
     if arguments.check:

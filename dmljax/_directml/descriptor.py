@@ -117,10 +117,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         check_support(operator, self.support, level, named)
         for name, tensor in named.items():
             check_x64(operator, f"tensor '{name}'", tensor.dtype)
-        same = [name for name in self.same_type if name in tensors]
-        types = [(c_name(name), tensors[name].dtype) for name in same]
-        for given in types[1:]:
-            require_same(operator, "data types", given, types[0])
+        same = [c_name(name) for name in self.same_type if name in tensors]
+        for name in same[1:]:
+            first, second = ((each, named[each].dtype) for each in (name, same[0]))
+            require_same(operator, "data types", first, second)
         shapes = self.output_shapes(level)
         for name, shape in zip(self.outputs, shapes, strict=True):
             sizes = tensors[name].sizes

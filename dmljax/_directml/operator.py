@@ -89,13 +89,14 @@ class Operator(Struct, Generic[Result], eq=False):
             )
         operator = self.desc.operator
         tensors = self.desc.input_tensors().values()
-        given = []
+        converted = []
         for name, tensor, array in zip(names, tensors, arrays, strict=True):
             # x64 mode would not help an array of 64 bits for a tensor of 32.
             if type(array) is np.ndarray and array.dtype in WIDE:
                 _check_type(operator, name, tensor, array.dtype)
-            given.append(as_array(operator, f"tensor '{name}'", array, strict=True))
-        result: Result = _evaluate(self, *given)
+            array = as_array(operator, f"tensor '{name}'", array, strict=True)
+            converted.append(array)
+        result: Result = _evaluate(self, *converted)
         return result
 
     def __eq__(self, other: object) -> bool:
@@ -187,7 +188,9 @@ def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
     results = desc.evaluate(*logical)
     written = []
     for tensor, value in zip(outputs.values(), results, strict=True):
-        _assert_is(tensor, value)
+        # A failure is a fault of dmljax.
+        chex.assert_shape(value, tensor.sizes)
+        chex.assert_type(value, tensor.dtype)
         if tensor.strides is not None:
             buffer = jnp.zeros(tensor.buffer_length, tensor.dtype)
             value = write(tensor, value, buffer)
@@ -196,12 +199,6 @@ def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
     if hasattr(results, "_make"):
         return jax.tree.unflatten(jax.tree.structure(results), written)
     return written[0]
-
-
-def _assert_is(tensor: TensorDesc, array: jax.Array) -> None:
-    """Asserts sizes and type of an array. A failure is a fault of dmljax."""
-    chex.assert_shape(array, tensor.sizes)
-    chex.assert_type(array, tensor.dtype)
 
 
 def _check_type(operator: str, name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
@@ -216,22 +213,15 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
     _check_type(operator, name, tensor, array.dtype)
     if tensor.strides is None:
-        require_same(
-            operator,
-            "sizes",
-            (f"The array for tensor '{name}'", array.shape),
-            ("the descriptor", tensor.sizes),
-            remedy="",
+        sizes = (f"The array for tensor '{name}'", array.shape)
+        wanted = ("the descriptor", tensor.sizes)
+        require_same(operator, "sizes", sizes, wanted, remedy="")
+        return jnp.asarray(array)
+    # A buffer may be longer than the tensor, as a resource of DirectML may be.
+    if array.ndim != 1 or array.shape[0] < tensor.extent:
+        raise DescriptorError(
+            f"{operator}: tensor '{name}' has strides, so its array must be a flat "
+            f"buffer of at least {tensor.extent} elements; its sizes are "
+            f"{show(array.shape)}."
         )
-        logical = jnp.asarray(array)
-    else:
-        # A buffer may be longer than the tensor, as a resource of DirectML may be.
-        if array.ndim != 1 or array.shape[0] < tensor.extent:
-            raise DescriptorError(
-                f"{operator}: tensor '{name}' has strides, so its array must be a flat "
-                f"buffer of at least {tensor.extent} elements; its sizes are "
-                f"{show(array.shape)}."
-            )
-        logical = read(tensor, jnp.asarray(array))
-    _assert_is(tensor, logical)
-    return logical
+    return read(tensor, jnp.asarray(array))

@@ -3,7 +3,6 @@
 from typing import ClassVar
 
 import jax
-from jax.typing import ArrayLike
 
 from dmljax._arguments import integer
 from dmljax._check import DescriptorError
@@ -77,7 +76,9 @@ class PaddingDesc(OperatorDesc[jax.Array]):
         """Returns the output for the input."""
         # The field is a FLOAT: a value of another type goes through float32, as in C.
         value = self.scalar("PaddingValue", self.padding_value, is_float=True)
-        return _evaluate(self, value, *arrays)
+        (x,) = arrays
+        start, end = self.start_padding, self.end_padding
+        return (padding(x, start, end, mode=self.padding_mode, value=value),)
 
 
 class Padding1Desc(OperatorDesc[jax.Array]):
@@ -129,7 +130,9 @@ class Padding1Desc(OperatorDesc[jax.Array]):
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
         """Returns the output for the input."""
         value = self.scalar("PaddingValue", self.padding_value)
-        return _evaluate(self, value, *arrays)
+        (x,) = arrays
+        start, end = self.start_padding, self.end_padding
+        return (padding(x, start, end, mode=self.padding_mode, value=value),)
 
 
 def _check_fields(
@@ -152,12 +155,3 @@ def _check_fields(
         )
     names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
     return check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)
-
-
-def _evaluate(
-    desc: PaddingDesc | Padding1Desc, value: ArrayLike, x: jax.Array
-) -> tuple[jax.Array]:
-    output = padding(
-        x, desc.start_padding, desc.end_padding, mode=desc.padding_mode, value=value
-    )
-    return (output,)
