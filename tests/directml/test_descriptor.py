@@ -31,6 +31,7 @@ from tests.subjects import diagonal_matrix1, padding
 FILL = diagonal_matrix1.DESC
 PAD = padding.DESC
 STATIC = "must be an integer that is known when the program is traced, not"
+SEQUENCE = "must be a sequence of integers, one for each axis, not"
 REAL = "it must be a real number that a floating-point type holds"
 KIND = "it must be TensorDesc"
 
@@ -39,13 +40,11 @@ KIND = "it must be TensorDesc"
     ("desc", "field", "value", "text"),
     [
         (PAD, "dimension_count", 0.5, f"{STATIC} float"),
-        (
-            PAD,
-            "end_padding",
-            None,
-            "must be a sequence of integers, one for each axis,",
-        ),
+        (PAD, "end_padding", None, f"{SEQUENCE} NoneType"),
+        (PAD, "end_padding", "12", f"{SEQUENCE} str"),
+        (PAD, "end_padding", np.array(3), f"{SEQUENCE} ndarray"),
         (PAD, "padding_mode", 7, "is 7; it must be one of CONSTANT, EDGE"),
+        (PAD, "padding_mode", DataType.FLOAT32, "is <DataType.FLOAT32: 1>; it must"),
         (PAD, "input_tensor", "x", f"is 'x'; {KIND}"),
         (FILL, "output_tensor", None, f"is None; {KIND}"),
         (PAD, "padding_value", 1j, f"is 1j; {REAL}"),

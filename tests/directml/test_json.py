@@ -9,7 +9,6 @@ import pytest
 from dmljax import (
     DataType,
     DiagonalMatrix1Desc,
-    Padding1Desc,
     PaddingDesc,
     PaddingMode,
     TensorDesc,
@@ -62,7 +61,9 @@ def test_numbers_of_numpy_become_those_of_python():
 def test_fields_of_a_written_tensor():
     """Fields that have their defaults are left out."""
     assert FIELDS["InputTensor"] == {"DataType": "FLOAT32", "Sizes": [2]}
-    assert "InputTensor" not in FILL.to_json()["desc"]
+    written = FILL.to_json()["desc"]
+    assert "InputTensor" not in written
+    assert DiagonalMatrix1Desc.from_json(written | {"InputTensor": None}) == FILL
     item = TensorDesc(DataType.UINT8, (2,), (1,), 4, TensorFlags.OWNED_BY_DML, 16)
     full = dataclasses.replace(FILL, input_tensor=item).to_json()
     assert full["desc"]["InputTensor"] == {
@@ -78,8 +79,8 @@ def test_fields_of_a_written_tensor():
 # READING
 
 
-def read(kind=PaddingDesc, **changes):
-    return kind.from_json(FIELDS | changes)
+def read(**changes):
+    return PaddingDesc.from_json(FIELDS | changes)
 
 
 def read_tensor(**fields):
@@ -105,11 +106,6 @@ def test_forms_of_a_tensor():
         ({"Strides": [0, 1], "TotalTensorSizeInBytes": 8}, BROADCAST),
     ):
         assert read_tensor(**fields) == expected
-
-
-def test_a_tensor_that_is_null_is_absent():
-    written = FILL.to_json()["desc"] | {"InputTensor": None}
-    assert DiagonalMatrix1Desc.from_json(written) == FILL
 
 
 def test_forms_of_an_enum():
@@ -144,7 +140,7 @@ TENSOR = "desc.InputTensor"
     [
         (read, "desc", "PaddingMode", ["MIRROR", 5, True, 1.0], MODES),
         (read, "desc", "PaddingMode", ["DML_TENSOR_DATA_TYPE_EDGE"], MODES),
-        (read, "desc", "PaddingValue", ["ten", True, [1], 10**400], NUMBER),
+        (read, "desc", "PaddingValue", ["x", True, [1], {"A": 3}, 10**400], NUMBER),
         (read, "desc", "DimensionCount", [2.0, True, "1"], INTEGER),
         (
             read,
@@ -179,11 +175,6 @@ for name in FIELDS:
 @pytest.mark.parametrize(("call", "fields", "text"), WRONG)
 def test_wrong_fields(call, fields, text):
     assert_refused("PADDING", text, call, **fields)
-
-
-def test_a_number_is_not_an_object_of_its_type():
-    fields = {"PaddingValueDataType": "INT8", "PaddingValue": {"Int8": 3}}
-    assert_refused("PADDING1", NUMBER, read, Padding1Desc, **fields)
 
 
 def test_null_is_no_descriptor():
