@@ -23,7 +23,6 @@ from dmljax._directml.tensor import TensorDesc
 
 # JSON has no NaN and no infinity: the format of model files writes them as strings.
 NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
-NUMBER = "a number, 'nan', 'inf' or '-inf'"
 
 
 def enum_prefix(enum_type: type[enum.Enum]) -> str:
@@ -94,16 +93,6 @@ def number_from_json(value: Any) -> int | float | None:
     return None
 
 
-def _read_float(value: Any) -> float | None:
-    number = number_from_json(value)
-    if number is None:
-        return None
-    try:
-        return float(number)
-    except OverflowError:  # an integer past the largest float
-        return None
-
-
 def _read_integers(value: Any) -> tuple[int, ...] | None:
     if isinstance(value, list) and all(type(item) is int for item in value):
         return tuple(value)
@@ -116,8 +105,9 @@ def _read_integers(value: Any) -> tuple[int, ...] | None:
 READERS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     int: ("an integer", lambda value: value if type(value) is int else None),
     tuple[int, ...]: ("a list of integers", _read_integers),
-    int | float: (NUMBER, number_from_json),
-    float: (NUMBER, _read_float),
+    **dict.fromkeys(
+        (float, int | float), ("a number, 'nan', 'inf' or '-inf'", number_from_json)
+    ),
 }
 
 

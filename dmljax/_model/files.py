@@ -30,8 +30,11 @@ MOST_BYTES = 2**24
 # Images by the ending of a path: Pillow's name of the format, the numbers of channels
 # that we write, and the most rows and columns. PNG counts rows in 31 bits. JPEG counts
 # them in 16 bits, and the JPEG library allows a little less.
-JPEG = ("JPEG", (1, 3), 65500)
-IMAGES = {".png": ("PNG", (1, 3, 4), 2**31 - 1), ".jpg": JPEG, ".jpeg": JPEG}
+IMAGES: dict[str, tuple[str, tuple[int, ...], int]] = {
+    ".png": ("PNG", (1, 3, 4), 2**31 - 1),
+    ".jpg": ("JPEG", (1, 3), 65500),
+    ".jpeg": ("JPEG", (1, 3), 65500),
+}
 
 
 class Room:

@@ -20,15 +20,17 @@ COMMA = re.compile(rf"{STRING}|[\[{{,]\s*+,|(,)(?=\s*+[\]}}])", re.S)
 
 def read_jsonc(content: bytes) -> Any:
     """Reads a text. A ModelError names the line and the column of a mistake."""
+    decoder = json.JSONDecoder(object_pairs_hook=unique, parse_constant=_no_constant)
     try:
         text = content.decode("utf-8-sig")  # without a byte order mark
         # Most files are plain JSON, so we look for comments only if this fails.
         with contextlib.suppress(json.JSONDecodeError):
-            return _read(text)
-        return _read(COMMA.sub(_blank, COMMENT.sub(_blank, text)))
+            return decoder.decode(text)
+        return decoder.decode(COMMA.sub(_blank, COMMENT.sub(_blank, text)))
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise ModelError(f"it is not JSON: {place}: {error.msg}.") from error
+        raise ModelError(
+            f"it is not JSON: line {error.lineno}, column {error.colno}: {error.msg}."
+        ) from error
     except UnicodeDecodeError as error:
         raise ModelError(
             f"it is not JSON: byte {error.start} is not UTF-8 text."
@@ -48,10 +50,6 @@ def _blank(match: re.Match[str]) -> str:
             "the comment has no end", match.string, match.start()
         )
     return re.sub(r"[^\n\r]", " ", match[1])
-
-
-def _read(text: str) -> Any:
-    return json.loads(text, object_pairs_hook=unique, parse_constant=_no_constant)
 
 
 def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
