@@ -1,7 +1,7 @@
 """The base class of operator descriptors: their fields, their checks, and their JSON.
 
-The checks here hold for every operator. Rules of one operator are in the descriptor's
-`output_shapes`, in a file named after the operator.
+The checks here hold for every operator. The rules of a single operator are in its
+descriptor's `output_shapes`, in a file named after the operator.
 """
 
 import abc
@@ -85,8 +85,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
 
     def tensors(self) -> dict[str, TensorDesc]:
         """Returns the tensors that are present, by field name, in order."""
-        fields = {name: getattr(self, name) for name in field_types(type(self))}
-        return {n: each for n, each in fields.items() if isinstance(each, TensorDesc)}
+        return {n: t for n, t in vars(self).items() if isinstance(t, TensorDesc)}
 
     def input_tensors(self) -> dict[str, TensorDesc]:
         """Returns the input tensors that are present, by field name."""
@@ -101,7 +100,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
 
         Raises:
           DescriptorError: if a rule is broken.
-          TypeError: if a field is no integer or no sequence where it must be one.
+          TypeError: if a field must be an integer or a sequence, and is not.
         """
         # The order decides which of several errors a caller sees. Each check relies on
         # those before it: types of fields, then each tensor by itself, then all.
@@ -117,10 +116,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         check_support(operator, self.support, level, named)
         for name, tensor in named.items():
             check_x64(operator, f"tensor '{name}'", tensor.dtype)
-        same = [c_name(name) for name in self.same_type if name in tensors]
-        for name in same[1:]:
-            first, second = ((each, named[each].dtype) for each in (name, same[0]))
-            require_same(operator, "data types", first, second)
+        same = [name for name in self.same_type if name in tensors]
+        types = [(c_name(name), tensors[name].dtype) for name in same]
+        for other in types[1:]:
+            require_same(operator, "data types", other, types[0])
         shapes = self.output_shapes(level)
         for name, shape in zip(self.outputs, shapes, strict=True):
             sizes = tensors[name].sizes
@@ -155,7 +154,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
           DescriptorError: if this type can't hold it.
         """
         output = getattr(self, self.outputs[0])
-        # C has no half-precision type: such a value is a float32 before it is one.
+        # C has no half-precision type: the value is a float32 first.
         is_half = output.data_type == DataType.FLOAT16 and type(value) is float
         if is_float or is_half:
             with np.errstate(over="ignore"):  # past the largest float is infinity

@@ -65,7 +65,7 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         return ((self.input_tensor or self.output_tensor).sizes,)
 
     def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
-        """Returns the output for the input, if there is one."""
+        """Returns the output for the input, or for zeros."""
         output = diagonal_matrix1(
             *arrays,
             shape=self.output_tensor.sizes,

@@ -85,7 +85,7 @@ def from_json(cls: Any, value: Any, operator: str, path: str) -> Any:
 
 
 def number_from_json(value: Any) -> int | float | None:
-    """Reads a number or a string of `NONFINITE`; None if it is neither."""
+    """Reads a number, or a string of `NONFINITE`; None for other values."""
     if type(value) is str:
         return NONFINITE.get(value.lower())
     if type(value) in (int, float):

@@ -61,7 +61,7 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
         """Returns the sizes of both outputs, and checks the number of columns."""
         sizes = self.input_tensor.sizes
-        *ones, _, columns = self.output_coordinates_tensor.sizes
+        *leading, _, columns = self.output_coordinates_tensor.sizes
         check_sizes_and_columns(
             "tensor 'InputTensor'",
             sizes,
@@ -69,15 +69,15 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
             columns,
         )
         count = (1,) * len(self.output_count_tensor.sizes)
-        return count, ((1,) * len(ones) + (math.prod(sizes), columns))
+        return count, ((1,) * len(leading) + (math.prod(sizes), columns))
 
     def evaluate(self, *arrays: jax.Array) -> NonzeroCoordinates:
         """Returns the count and the coordinates, in the sizes of their tensors."""
         # DirectML leaves the rows past the count undefined. They are 0 here.
         columns = self.output_coordinates_tensor.sizes[-1]
-        found = nonzero_coordinates(*arrays, columns=columns)
+        result = nonzero_coordinates(*arrays, columns=columns)
         outputs = (
-            found.count.reshape(self.output_count_tensor.sizes),
-            found.coordinates.reshape(self.output_coordinates_tensor.sizes),
+            result.count.reshape(self.output_count_tensor.sizes),
+            result.coordinates.reshape(self.output_coordinates_tensor.sizes),
         )
         return nonzero_result("descriptor", outputs)

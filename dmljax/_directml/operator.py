@@ -33,7 +33,7 @@ def _level(value: FeatureLevel | int) -> FeatureLevel:
 class Operator(Struct, Generic[Result], eq=False):
     """A function of input arrays that a descriptor describes.
 
-    An operator takes one array for each input tensor, in the order of the C struct. For
+    An operator takes an array for each input tensor, in the order of the C struct. For
     an optional tensor that is None, it takes no array. It returns the output array, or
     a ``NonzeroCoordinates``. It works inside jit, vmap and grad.
 
@@ -69,7 +69,7 @@ class Operator(Struct, Generic[Result], eq=False):
     feature_level: FeatureLevel = field(converter=_level, default=FeatureLevel.V6_4)
 
     def __post_init__(self) -> None:
-        """Checks the descriptor, so that every operator that exists is a legal one."""
+        """Checks the descriptor, so that every operator is legal."""
         if not isinstance(self.desc, OperatorDesc):
             raise TypeError(
                 "create_operator: desc must be an operator descriptor such as "
@@ -150,7 +150,7 @@ def create_operator(
     """Checks a descriptor and returns the operator that it describes.
 
     Args:
-      desc: one of the operator descriptors, such as ``PaddingDesc``.
+      desc: an operator descriptor, such as ``PaddingDesc``.
       feature_level: the ``FeatureLevel`` at which the descriptor is checked, or its
         number. The default is the newest level.
 

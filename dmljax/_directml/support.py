@@ -104,7 +104,7 @@ def check_support(
 
 
 def support_markdown(operator: str, table: SupportTable) -> str:
-    """Writes the support table of one operator in Markdown."""
+    """Writes the support table of an operator in Markdown."""
     lines = [f"## {operator}", ""]
     lines.append("| from level | tensor | ranks | data types |")
     lines.append("|---|---|---|---|")

@@ -27,7 +27,7 @@ MOST_ELEMENTS = 2**28
 # Of the text of a model, and of another file beside its elements: a .npy file has a
 # header, and an image may have a profile.
 MOST_BYTES = 2**24
-# Images by the ending of a path: Pillow's name of the format, the numbers of channels
+# Images by the ending of a path: Pillow's name of the format, the counts of channels
 # that we write, and the most rows and columns. PNG counts rows in 31 bits. JPEG counts
 # them in 16 bits, and the JPEG library allows a little less.
 IMAGES: dict[str, tuple[str, tuple[int, ...], int]] = {
@@ -118,19 +118,19 @@ def read_source(
     # Unlike the methods of a Path, os.path.exists never raises.
     if os.path.exists(name) and not os.path.exists(path):
         path = Path(name)
-    place = f"sourcePath {quoted(name, LONGEST_PATH)}"
-    what = f"{place} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
+    source = f"sourcePath {quoted(name, LONGEST_PATH)}"
+    what = f"{source} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
     content = read_file(path, what, room.left)
     data_type = fields.initial_values_data_type
     ending = path.suffix.lower()
     if ending == ".npy":
-        return _read_npy(content, data_type, place)
+        return _read_npy(content, data_type, source)
     if ending in IMAGES:
-        return _read_image(content, fields.resample_size, data_type, place, room)
+        return _read_image(content, fields.resample_size, data_type, source, room)
     width = data_type.dtype.itemsize
     if len(content) % width:
         raise ModelError(
-            f"{place} has {len(content)} bytes; they must be a multiple of {width}, "
+            f"{source} has {len(content)} bytes; they must be a multiple of {width}, "
             f"the size of an element of {data_type.name}."
         )
     # Raw files are little-endian, as the tool's are.
@@ -147,7 +147,7 @@ def _check_image_type(data_type: DataType) -> None:
 
 
 @contextlib.contextmanager
-def converting(place: str) -> Iterator[None]:
+def converting(what: str) -> Iterator[None]:
     """Makes a ModelError of every exception of a decoder or an encoder."""
     try:
         yield
@@ -155,10 +155,10 @@ def converting(place: str) -> Iterator[None]:
         raise
     except Exception as error:  # a damaged file makes decoders raise almost anything
         text = " ".join(str(error).split())
-        # Pillow writes "<... object at 0x...>" in the place of a file's name.
+        # Pillow writes "<... object at 0x...>" where a file has no name.
         text = re.sub(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>", "", text)
         reason = shortened(text, 120) or type(error).__name__
-        raise ModelError(f"{place} cannot be converted: {reason}") from error
+        raise ModelError(f"{what} cannot be converted: {reason}") from error
 
 
 def import_pillow() -> Any:
@@ -172,21 +172,21 @@ def import_pillow() -> Any:
     return Image
 
 
-def _read_npy(content: bytes, data_type: DataType, place: str) -> np.ndarray:
+def _read_npy(content: bytes, data_type: DataType, source: str) -> np.ndarray:
     """Reads an array. Its type must be `data_type`, unless that is UNKNOWN."""
-    with converting(place):
+    with converting(source):
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     if array.dtype == bool:
         array = array.astype(np.uint8)
     name = array.dtype.name.upper()
     if name not in DATA_TYPES:
         raise ModelError(
-            f"{place} has type {shortened(str(array.dtype))}; it must be one of "
+            f"{source} has type {shortened(str(array.dtype))}; it must be one of "
             f"{', '.join(DATA_TYPES)}."
         )
     if data_type not in (DataType.UNKNOWN, DataType[name]):
         raise ModelError(
-            f"{place} has data type {name}, while 'initialValuesDataType' is "
+            f"{source} has data type {name}, while 'initialValuesDataType' is "
             f"{data_type.name}; both must be the same."
         )
     return array.astype(DataType[name].dtype, order="C", copy=False).ravel()
@@ -196,15 +196,15 @@ def _read_image(
     content: bytes,
     resample: tuple[int, ...],
     data_type: DataType,
-    place: str,
+    source: str,
     room: Room,
 ) -> np.ndarray:
     """Reads the pixels in the order of {1, channels, height, width}.
 
-    UINT8 has the numbers of the file, 0 to 255. Floats are in [0, 1].
+    A UINT8 is a value of the file, 0 to 255. Floats are in [0, 1].
     """
     _check_image_type(data_type)
-    modes = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's, by the number of channels
+    modes = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's, by the count of channels
     fits = len(resample) == 4 and resample[0] == 1 and resample[1] in modes
     if resample and not fits:
         raise ModelError(
@@ -212,7 +212,7 @@ def _read_image(
             "{1,channels,height,width} with 1, 3 or 4 channels."
         )
     library = import_pillow()
-    with converting(place):
+    with converting(source):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
         # Pillow would cut them in silence. A tile ends with the mode of its pixels.
         for tile in image.tile:
@@ -224,8 +224,8 @@ def _read_image(
         sizes = (channels, image.height, image.width)
         channels, height, width = resample[1:] or sizes
         # The header is read, but not the pixels yet.
-        room.check(math.prod(sizes), place)
-        room.check(channels * height * width, place)
+        room.check(math.prod(sizes), source)
+        room.check(channels * height * width, source)
         image = image.convert(modes[channels])
         if resample:
             image = image.resize((width, height), library.Resampling.BICUBIC)

@@ -38,12 +38,12 @@ EXECUTION_FLAGS = (
 
 @contextlib.contextmanager
 def at_place(place: str) -> Iterator[None]:
-    """Puts the place in the model before the message of an error."""
+    """Begins the message of an error with a place in the model."""
     try:
         yield
     except (ModelError, DescriptorError) as error:
         raise ModelError(f"{place}: {error}") from error
-    # A file can cause these two as well: by large numbers, and by many brackets.
+    # A file can cause these two as well: by large sizes, and by many brackets.
     except MemoryError as error:
         raise ModelError(f"{place}: there is not enough memory for it.") from error
     except RecursionError as error:
@@ -71,7 +71,7 @@ class Repeated(NamedTuple):
 
 
 class Steps(NamedTuple):
-    """Initial values that grow by the same number."""
+    """Initial values in equal steps."""
 
     value_count: int
     value_start: int | float
@@ -187,7 +187,7 @@ class Reader(NamedTuple):
 def decode(cls: Any, value: Any, what: str = "it") -> Any:
     """Decodes an object of JSON to a class, by the types of its fields."""
     fields = _fields_of(cls)
-    # A misspelled field that is ignored would give another result in silence.
+    # If we ignored a misspelled field, its default would count, and nobody would know.
     for key in OBJECT.read(value, what):
         if key not in fields:
             raise ModelError(
@@ -227,7 +227,7 @@ def _read_values(value: Any) -> Values:
             "have; give the values."
         )
     if isinstance(value, list):
-        # A list may have millions of elements. Most have plain numbers alone.
+        # A list may have millions of elements, and mostly has numbers alone.
         if {int, float}.issuperset(map(type, value)):
             return value
         elements = []
@@ -339,7 +339,7 @@ def read_model(content: Any, place: str) -> File:
     with at_place(place):
         sections: Sections = decode(Sections, content, "its top level")
     file = File({}, {}, {})
-    # The operators come first: one that is not here is refused before any data is read.
+    # The operators come first, so that we refuse others before we read any data.
     for name, value in sections.dispatchables.items():
         with at_place(f"{place}, dispatchable {quoted(name)}"):
             dispatchable = _read_dispatchable(value)
@@ -395,12 +395,12 @@ def _read_dispatchable(value: Any) -> Dispatchable:
     cls = operator_class(_read_type(value))
     fields = dict(value)
     if fields.get("desc") is None:
-        # Then the fields of the C struct stand beside `type`.
+        # The fields of the C struct then stand beside `type`.
         beside = [key for key in fields if key not in _fields_of(Dispatchable)]
         if beside:
             fields["desc"] = {key: fields.pop(key) for key in beside}
     dispatchable: Dispatchable = decode(Dispatchable, fields)
-    # So far `desc` is an object of JSON. Its fields depend on the operator.
+    # `desc` is still an object of JSON, because its fields depend on the operator.
     desc = cls.from_json(typing.cast(Any, dispatchable.desc))
     desc.check(max(FeatureLevel))
     return dispatchable._replace(desc=desc)

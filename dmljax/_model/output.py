@@ -65,8 +65,7 @@ def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator
     width = len(str(values.size))
     digits = 2 * values.itemsize
     bits = values.view(f"u{values.itemsize}")
-    # The text of a number takes many times the memory of the number, so we make the
-    # text of so many elements at a time.
+    # A text takes many times the memory of its elements, so we write so many at a time.
     count = 2**12
     for start in range(0, values.size, count):
         texts = []
@@ -127,7 +126,7 @@ def plan_output(
 
 def _check_target(name: str, targets: Targets) -> Path:
     """Returns the path of a file without links. We must be able to write it."""
-    place = f"targetPath {quoted(name, LONGEST_PATH)}"
+    target = f"targetPath {quoted(name, LONGEST_PATH)}"
     try:
         path = Path(os.path.realpath(targets.folder / name))
         exists = True
@@ -135,26 +134,26 @@ def _check_target(name: str, targets: Targets) -> Path:
     except (FileNotFoundError, NotADirectoryError):
         exists = False
     except ValueError as error:  # a character that no path may have
-        raise ModelError(f"{place} is not a path: {error}.") from error
+        raise ModelError(f"{target} is not a path: {error}.") from error
     except OSError as error:  # such as a name that is too long
-        raise ModelError(f"{place} cannot be written: {error.strerror}.") from error
+        raise ModelError(f"{target} cannot be written: {error.strerror}.") from error
     # Unlike the methods of a Path, os.path.isdir and os.path.isfile never raise.
     if not os.path.isdir(path.parent):
         folder = quoted(str(targets.folder.absolute()), LONGEST_PATH)
         raise ModelError(
-            f"{place} is in a folder that does not exist; it is relative to {folder}, "
+            f"{target} is in a folder that does not exist; it is relative to {folder}, "
             "and no folder is made."
         )
     if not os.access(path.parent, os.W_OK):
-        raise ModelError(f"{place} is in a folder that cannot be written.")
+        raise ModelError(f"{target} is in a folder that cannot be written.")
     if not exists:
         return path
     if not os.path.isfile(path):
-        raise ModelError(f"{place} is there already, and is not a file.")
+        raise ModelError(f"{target} is there already, and is not a file.")
     if not targets.clobber:
-        raise ModelError(f"{place} is there already, and --no-clobber keeps it.")
+        raise ModelError(f"{target} is there already, and --no-clobber keeps it.")
     if not os.access(path, os.W_OK):
-        raise ModelError(f"{place} is there already, and is read-only.")
+        raise ModelError(f"{target} is there already, and is read-only.")
     return path
 
 

@@ -34,26 +34,28 @@ from dmljax._model.values import Resource, Version, make_resource
 
 
 class Binding(NamedTuple):
-    """The bytes of a resource that a tensor spans, from `begin` to before `end`."""
+    """A tensor, and the bytes of a resource that it spans, up to before `end`."""
 
+    tensor: TensorDesc
     resource: str
     begin: int
     end: int
+    owned: bool  # whether it is an input that keeps the initial bytes of the resource
 
 
 class Dispatch(NamedTuple):
-    """A command that runs an operator, with the place of each tensor."""
+    """A command that runs an operator."""
 
     desc: OperatorDesc
-    bindings: Mapping[str, Binding]  # by the fields of `desc`
-    owned: set[str]  # the inputs that keep the initial bytes of their resources
+    inputs: list[Binding]
+    outputs: list[Binding]
 
     @property
     def written(self) -> list[str]:
         """The resources of the outputs, without repetition."""
         # Their order is a part of the program that JAX looks up in a persistent cache.
         # A set has another order in each process.
-        return sorted({self.bindings[field].resource for field in self.desc.outputs})
+        return sorted({binding.resource for binding in self.outputs})
 
 
 class Model(NamedTuple):
@@ -142,33 +144,33 @@ def _bind(
             f"of its tensors must be bound to a resource: {', '.join(names)}."
         )
     bindings = {}
-    owned = set()
     for field, tensor in tensors.items():
         name = c_name(field)
-        bindings[field] = _place_tensor(name, tensor, views[name], resources)
+        view = views[name]
+        begin, end = _place_tensor(name, tensor, view, resources[view.name])
         # The tool initializes all dispatchables before the first command. DirectML then
         # copies owned inputs, and takes no other resource for them later.
-        flagged = tensor.flags == TensorFlags.OWNED_BY_DML
-        if flagged and name in initial and field not in desc.outputs:
-            owned.add(field)
-            if name in command.bindings:
-                raise ModelError(
-                    f"tensor '{name}' of {quoted(command.dispatchable)} has the flag "
-                    "OWNED_BY_DML, and the dispatchable binds it; the command must not "
-                    "bind it again."
-                )
+        owned = tensor.flags == TensorFlags.OWNED_BY_DML and field not in desc.outputs
+        owned = owned and name in initial
+        if owned and name in command.bindings:
+            raise ModelError(
+                f"tensor '{name}' of {quoted(command.dispatchable)} has the flag "
+                "OWNED_BY_DML, and the dispatchable binds it; the command must not "
+                "bind it again."
+            )
+        bindings[field] = Binding(tensor, view.name, begin, end, owned)
         # With strides of 0, a tensor has more elements than its resource. They are not
         # kept, so we compare them with the limit itself.
         Room(room.limit).check(math.prod(tensor.sizes), f"tensor '{name}'")
     _check_apart(desc, bindings)
-    return Dispatch(desc, bindings, owned)
+    outputs = [bindings.pop(field) for field in desc.outputs]
+    return Dispatch(desc, list(bindings.values()), outputs)
 
 
 def _place_tensor(
-    name: str, tensor: TensorDesc, view: BufferView, resources: Mapping[str, Resource]
-) -> Binding:
-    """Returns where a tensor lies, in a resource that has room for it."""
-    resource = resources[view.name]
+    name: str, tensor: TensorDesc, view: BufferView, resource: Resource
+) -> tuple[int, int]:
+    """Returns the bytes of a tensor, in a resource that has room for it."""
     # The tensor may use the bytes from `begin` to before `limit`.
     size = limit = resource.content.nbytes
     width = view.element_size_in_bytes or resource.values.itemsize
@@ -198,7 +200,7 @@ def _place_tensor(
             f"{quoted(view.name)} has {max(limit - begin, 0)} where it is bound; it "
             "must have at least as many."
         )
-    return Binding(view.name, begin, begin + extent)
+    return begin, begin + extent
 
 
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
@@ -207,8 +209,8 @@ def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
     No page of DirectML says which of them would be left there.
     """
     for first, second in itertools.combinations(desc.outputs, 2):
-        resource, begin, end = bindings[first]
-        other, other_begin, other_end = bindings[second]
+        _, resource, begin, end, _ = bindings[first]
+        _, other, other_begin, other_end, _ = bindings[second]
         if resource == other and begin < other_end and other_begin < end:
             raise ModelError(
                 f"the outputs {c_name(first)} and {c_name(second)} are bound to the "

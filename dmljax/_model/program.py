@@ -38,20 +38,19 @@ def execute(model: Model, device: jax.Device | None) -> dict[Version, np.ndarray
 
 
 def one_line(error: Exception) -> str:
-    """Returns the beginning of an error of JAX in one line, however many it has."""
+    """Joins the lines of an error of JAX, and shortens it."""
     return shortened(" ".join(str(error).split()), 300)
 
 
 def initial_state(model: Model) -> dict[str, np.ndarray]:
     """Returns the initial content of the resources that are bound.
 
-    If all tensors in a resource are elements of its type, the program holds these
-    elements. If one is not, it holds bytes, and converts them at each dispatch.
+    If all tensors in a resource have its type, the program holds its elements.
+    Otherwise the program holds bytes, and converts them at each dispatch.
     """
     state: dict[str, np.ndarray] = {}
     for command in model.dispatches.values():
-        for field, tensor in command.desc.tensors().items():
-            name, begin, end = command.bindings[field]
+        for tensor, name, begin, end, _ in command.inputs + command.outputs:
             resource = model.resources[name]
             same = tensor.data_type == resource.data_type
             aligned = begin % tensor.dtype.itemsize == 0
@@ -67,9 +66,9 @@ def program(
 ) -> Callable[[dict[str, jax.Array]], dict[Version, jax.Array]]:
     """Makes one function of all dispatches, from the initial content of the resources.
 
-    It returns the versions that a command shows, and the last ones, but none that no
-    dispatch has written: a model may have many resources, and each one in a program
-    takes time to compile.
+    It returns the versions that a command shows, and the last version of each resource.
+    A resource that no dispatch writes is not in the program: a model may have many
+    resources, and each of them would take time to compile.
     """
     returned = {version for _, version in model.shown.values()}.union(model.last)
 
@@ -97,21 +96,16 @@ def _apply(
     command: Dispatch, state: dict[str, jax.Array], initial: Mapping[str, jax.Array]
 ) -> None:
     """Runs a dispatch, and replaces the resources that it writes."""
-    elements = {}
-    for field, tensor in command.desc.tensors().items():
-        name, begin, end = command.bindings[field]
-        buffer = state[name]
-        if field in command.owned:
-            buffer = initial[name]
-        elements[field] = _elements(buffer, tensor.dtype, begin, end)
-    inputs = command.desc.input_tensors()
-    outputs = command.desc.output_tensors()
-    arrays = [read(tensor, elements[field]) for field, tensor in inputs.items()]
+    arrays = []
+    for tensor, name, begin, end, owned in command.inputs:
+        buffer = initial[name] if owned else state[name]
+        arrays.append(read(tensor, _elements(buffer, tensor.dtype, begin, end)))
     results = command.desc.evaluate(*arrays)
-    # Two outputs may lie in one resource: each is written to the last state.
-    for (field, tensor), result in zip(outputs.items(), results, strict=True):
-        name, begin, _ = command.bindings[field]
-        written = write(tensor, result, elements[field])
+    # Two outputs may lie in a resource: each is written to the last state.
+    for binding, result in zip(command.outputs, results, strict=True):
+        tensor, name, begin, end, _ = binding
+        elements = _elements(state[name], tensor.dtype, begin, end)
+        written = write(tensor, result, elements)
         state[name] = _with_elements(state[name], written, begin)
 
 

@@ -40,10 +40,10 @@ def run_model(
       model: the path of a JSON file, or the content of such a file as a dict. A
         ``sourcePath`` in it is relative to the folder of the file, or else to the
         current directory. A ``targetPath`` is relative to the current directory.
-      device: a ``jax.Device``, or "cpu", "gpu" or "tpu" for the first one of this
+      device: a ``jax.Device``, or "cpu", "gpu" or "tpu" for the first device of this
         platform. None stands for JAX's default.
       max_elements: the limit for the elements of all resources and of all commands
-        that show one, together.
+        that show a resource, together.
 
     Returns:
       The final contents of every resource by name. Each is an array of one dimension,
@@ -110,7 +110,7 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
             f"{', '.join(map(repr, PLATFORMS))} or None."
         )
     # This starts JAX's backends. If JAX_PLATFORMS names a missing platform, JAX raises
-    # one of these two errors.
+    # either of these errors.
     try:
         jax.local_devices()
     except (RuntimeError, AssertionError) as error:

@@ -33,7 +33,7 @@ class Resource(NamedTuple):
     values: np.ndarray
 
 
-# A resource after a number of dispatches that write it: its name, and this number.
+# A resource after some of the dispatches that write it: its name, and their count.
 Version = tuple[str, int]
 
 

@@ -124,14 +124,12 @@ def final_bytes(model):
     state = copy.deepcopy(initial)
     for command in model.dispatches.values():
         inputs = []
-        for field, tensor in command.desc.input_tensors().items():
-            name, begin, _ = command.bindings[field]
-            buffers = initial if field in command.owned else state
+        for tensor, name, begin, _, owned in command.inputs:
+            buffers = initial if owned else state
             inputs.append(_elements(tensor, buffers[name], begin))
         results = expected.logical_outputs(command.desc, inputs)
-        outputs = command.desc.output_tensors().items()
-        for (field, tensor), value in zip(outputs, results, strict=True):
-            name, begin, _ = command.bindings[field]
+        for binding, value in zip(command.outputs, results, strict=True):
+            tensor, name, begin, *_ = binding
             _elements(tensor, state[name], begin)[...] = value.reshape(tensor.sizes)
     return {
         name: state[name][: resource.values.nbytes].tobytes()
