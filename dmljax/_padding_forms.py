@@ -300,6 +300,26 @@ pad_gather = functools.partial(by_axes, gather, last_first=True)
 pad_join = functools.partial(by_axes, join, last_first=False)
 
 
+def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
+    """Gives a form a row, (1, n), in place of an array of one dimension.
+
+    XLA for CPUs joins slices of one dimension by masked loads. Those of a reversed
+    slice leave the array, and an AMD processor takes up to 60 ns for each that finds no
+    memory there: jnp.pad takes 9 to 35 ms for 2^20 floats at some addresses, and a row
+    0.3 ms (docs/development/lab_notes.md, "Padding on a CPU").
+    """
+
+    @functools.wraps(form)
+    def of_any_rank(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
+        if x.ndim != 1:
+            return form(x, *value, **static)
+        (row,) = form(lax.expand_dims(x, [0]), *value, **static)
+        return (lax.squeeze(row, [0]),)
+
+    return of_any_rank
+
+
+@on_rows
 def pad_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """Joins strips along the last axis, or in long runs of narrow elements; or gathers.
 
@@ -376,6 +396,7 @@ def adjoint(
     return (cotangent,)
 
 
+@on_rows
 def adjoint_cpu(
     cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:

@@ -104,6 +104,16 @@ def test_signals_and_long_rows_of_narrow_elements_are_joined_on_a_cpu(
     assert ["gather" in text, "concatenate" in text] == [not joined, joined]
 
 
+@pytest.mark.parametrize("form", [ON_CPU, ADJOINT.on_platform["cpu"]])
+def test_a_lone_signal_is_joined_as_a_row_on_a_cpu(form):
+    """XLA joins slices of one dimension by masked loads, which may be very slow."""
+    pad = functools.partial(form, start=(1,), end=(1,), mode=PaddingMode.REFLECTION)
+    jaxpr = jax.make_jaxpr(lambda x: pad(x))(struct(np.float32, 9)).jaxpr
+    joins = re.findall(r":f32\[([\d,]+)\] = concatenate", str(jaxpr))
+    assert joins
+    assert all("," in sizes for sizes in joins)
+
+
 def test_rows_of_an_unknown_length_are_gathered_on_a_cpu():
     """JAX can't say whether a symbolic length is long."""
     shape = export.symbolic_shape("8, n")
