@@ -69,14 +69,14 @@ def test_a_half_is_rounded_to_float32_first():
     value = 1 + 2**-11 + 2**-30
     assert np.float16(value) > 1
     half = DataType.FLOAT16
-    one = tensor("FLOAT16", 1, 1, 1, 1)
-    two = tensor("FLOAT16", 1, 1, 1, 2)
+    x = tensor("FLOAT16", 1, 1, 1, 1)
+    longer = tensor("FLOAT16", 1, 1, 1, 2)
     pads = (4, (0, 0, 0, 0), (0, 0, 0, 1))
     for desc in (
-        PaddingDesc(one, two, PaddingMode.CONSTANT, value, *pads),
-        Padding1Desc(one, two, PaddingMode.CONSTANT, half, value, *pads),
-        DiagonalMatrix1Desc(one, one, half, value, 0, 1),
-        DiagonalMatrixDesc(one, 0, value),
+        PaddingDesc(x, longer, PaddingMode.CONSTANT, value, *pads),
+        Padding1Desc(x, longer, PaddingMode.CONSTANT, half, value, *pads),
+        DiagonalMatrix1Desc(x, x, half, value, 0, 1),
+        DiagonalMatrixDesc(x, 0, value),
     ):
         inputs = [np.zeros((1,) * 4, half.dtype) for _ in desc.input_tensors()]
         assert np.max(create_operator(desc)(*inputs)) == 1
@@ -149,8 +149,7 @@ def test_a_descriptor_that_a_user_writes_in_a_private_module(tmp_path, monkeypat
     desc = ops.TileDesc(x, y, (2,), ops.TileOrder.BACKWARD)
     assert pickle.loads(pickle.dumps(desc)) == desc
     assert ops.TileDesc.from_json(desc.to_json()["desc"]) == desc
-    found = create_operator(desc)(np.float32([1, 2]))
-    np.testing.assert_array_equal(found, [2, 1, 2, 1])
+    assert create_operator(desc)(np.float32([1, 2])).tolist() == [2, 1, 2, 1]
     wrong = dataclasses.replace(desc, order=2)
     assert_refused("TILE", "Order is 2; it must be one of FORWARD", created, wrong)
     x, y = tensor("INT8", 2), tensor("INT8", 4)

@@ -53,9 +53,9 @@ def test_numbers_of_numpy_become_those_of_python():
         (PAD, "padding_value", np.float64(0.1)),
         (FILL, "value", np.int8(-7)),
     ):
-        found = read_back(dataclasses.replace(desc, **{field: value}))
-        assert found == dataclasses.replace(desc, **{field: value.item()})
-        assert type(getattr(found, field)) is type(value.item())
+        result = read_back(dataclasses.replace(desc, **{field: value}))
+        assert result == dataclasses.replace(desc, **{field: value.item()})
+        assert type(getattr(result, field)) is type(value.item())
 
 
 def test_fields_of_a_written_tensor():
@@ -77,6 +77,9 @@ def test_fields_of_a_written_tensor():
 
 
 # READING
+
+
+TENSOR = "desc.InputTensor"
 
 
 def read(**changes):
@@ -110,14 +113,14 @@ def test_forms_of_a_tensor():
 
 def test_forms_of_an_enum():
     """Its short name, its full name, and its number."""
-    for prefix, kind, found in (
+    for prefix, enum_type, read_member in (
         ("TENSOR_DATA_TYPE", DataType, lambda v: read_tensor(DataType=v).data_type),
         ("TENSOR_FLAG", TensorFlags, lambda v: read_tensor(Flags=v).flags),
         ("PADDING_MODE", PaddingMode, lambda v: read(PaddingMode=v).padding_mode),
     ):
-        for name, member in kind.__members__.items():
+        for name, member in enum_type.__members__.items():
             for value in (name, f"DML_{prefix}_{name}", int(member)):
-                assert found(value) is member
+                assert read_member(value) is member
 
 
 def test_forms_of_a_number():
@@ -128,57 +131,47 @@ def test_forms_of_a_number():
     assert_refused("PADDING", text, create_operator, read(PaddingValue=10**400))
 
 
-NUMBER = "; it must be a number, 'nan', 'inf' or '-inf'"
-INTEGER = "; it must be an integer."
-MODES = "; it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP"
-TYPES = "; it must be one of UNKNOWN, FLOAT32,"
-OBJECT = "; it must be an object with the fields of the C struct"
-FLAGS = "; it must be one of NONE, OWNED_BY_DML"
-TENSOR = "desc.InputTensor"
+MODES = "one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP"
+OBJECT = "an object with the fields of the C struct"
 
 
 @pytest.mark.parametrize(
-    ("call", "path", "field", "values", "rule"),
+    ("field", "values", "rule"),
     [
-        (read, "desc", "PaddingMode", ["MIRROR", 5, True, 1.0], MODES),
-        (read, "desc", "PaddingMode", ["DML_TENSOR_DATA_TYPE_EDGE"], MODES),
-        (read, "desc", "PaddingValue", ["x", True, [1], {"A": 3}], NUMBER),
-        (read, "desc", "DimensionCount", [2.0, True, "1"], INTEGER),
+        ("PaddingMode", ["MIRROR", 5, True, 1.0, "DML_TENSOR_DATA_TYPE_EDGE"], MODES),
         (
-            read,
-            "desc",
-            "StartPadding",
-            [1, {}, [1, "0"]],
-            "; it must be a list of integers",
+            "PaddingValue",
+            ["x", True, [1], {"A": 3}],
+            "a number, 'nan', 'inf' or '-inf'",
         ),
-        (read, "desc", "InputTensor", [[], "x"], OBJECT),
-        (read_tensor, TENSOR, "DataType", ["FLOAT8", "DML_TYPE_FLOAT16", True], TYPES),
-        (read_tensor, TENSOR, "TotalTensorSizeInBytes", [False, 8.0], INTEGER),
-        (read_tensor, TENSOR, "Flags", [2, "MINE", {}, ["NONE", "MINE"]], FLAGS),
+        ("DimensionCount", [2.0, True, "1"], "an integer."),
+        ("StartPadding", [1, {}, [1, "0"]], "a list of integers"),
+        ("InputTensor", [[], "x"], OBJECT),
+        ("DataType", ["FLOAT8", "DML_TYPE_INT8", True], "one of UNKNOWN, FLOAT32,"),
+        ("TotalTensorSizeInBytes", [False, 8.0], "an integer."),
+        ("Flags", [2, "MINE", {}, ["NONE", "MINE"]], "one of NONE, OWNED_BY_DML"),
     ],
 )
-def test_values_of_the_wrong_type(call, path, field, values, rule):
+def test_values_of_the_wrong_type(field, values, rule):
+    call, path = (read, "desc") if field in FIELDS else (read_tensor, TENSOR)
     for value in values:
         shown = repr(value) if isinstance(value, str) else json.dumps(value)
-        text = f"field '{path}.{field}' is {shown[:50]}...{rule}"
+        text = f"field '{path}.{field}' is {shown[:50]}...; it must be {rule}"
         assert_refused("PADDING", text, call, **{field: value})
 
 
-WRONG = [
-    (read, {"Padding": 1}, "'desc' has an unknown field 'Padding'; its fields are Inp"),
-    (read_tensor, {"DataType": None}, "has no field 'DataType', which is required"),
-    (read_tensor, {"Desc": {}}, "unknown field 'Desc'; its fields are DataType, Sizes"),
-]
-for name in FIELDS:
-    text = f"'desc' has no field '{name}', which is required"
-    WRONG.append((read, {name: None}, text))
-
-
-@pytest.mark.parametrize(("call", "fields", "text"), WRONG)
-def test_wrong_fields(call, fields, text):
-    assert_refused("PADDING", text, call, **fields)
-
-
-def test_null_is_no_descriptor():
+def test_wrong_fields():
+    for call, path, name, fields in (
+        (read, "desc", "Padding", "InputTensor, OutputTensor, Pad"),
+        (read_tensor, TENSOR, "Desc", "DataType, Sizes"),
+    ):
+        text = f"'{path}' has an unknown field '{name}'; its fields are {fields}"
+        assert_refused("PADDING", text, call, **{name: {}})
+    for name in FIELDS:
+        text = f"'desc' has no field '{name}', which is required"
+        assert_refused("PADDING", text, read, **{name: None})
+    text = f"'{TENSOR}' has no field 'DataType', which is required"
+    assert_refused("PADDING", text, read_tensor, DataType=None)
     for name, desc in DESCRIPTORS.items():
-        assert_refused(name, f"field 'desc' is null{OBJECT}", desc.from_json, None)
+        text = f"field 'desc' is null; it must be {OBJECT}"
+        assert_refused(name, text, desc.from_json, None)

@@ -212,8 +212,8 @@ def test_results(name, x64):
     descs = made(name, 20)
     operators = [create_operator(desc) for desc in descs]
     inputs = [expected.random_inputs(generator, desc) for desc in descs]
-    found = jax.jit(lambda inputs: list(map(leaves, operators, inputs)))(inputs)
-    for desc, arrays, outputs in zip(descs, inputs, found, strict=True):
+    results = jax.jit(lambda inputs: list(map(leaves, operators, inputs)))(inputs)
+    for desc, arrays, outputs in zip(descs, inputs, results, strict=True):
         assert_same(outputs, expected.outputs(desc, arrays), repr(desc))
 
 
@@ -240,9 +240,9 @@ def test_batches_and_derivatives(subject):
     """The operator is made while a program is traced."""
     desc = strided(DESCRIBED[subject.operator.descriptors[0].operator].example)
     # An operator is linear in the tensors of the output's type, or in none.
-    kinds = [item.data_type for item in desc.tensors().values()]
-    inputs = kinds[: len(desc.input_tensors())]
-    linear = tuple(i for i, kind in enumerate(inputs) if kind is kinds[-1])
+    data_types = [item.data_type for item in desc.tensors().values()]
+    inputs = data_types[: len(desc.input_tensors())]
+    linear = tuple(i for i, t in enumerate(inputs) if t is data_types[-1])
     linear *= subject.samples[0].linear
     samples = [buffers(desc, seed) for seed in range(3)]
     batch = [np.stack(arrays) for arrays in zip(*samples, strict=True)]
@@ -253,9 +253,9 @@ def test_batches_and_derivatives(subject):
         outputs = jax.vmap(lambda *arrays: leaves(operator, arrays))(*batch)
         return outputs, jax.jacrev(operator, linear)(*samples[0]) if linear else ()
 
-    found, jacobians = jax.device_get(program(batch))
+    results, jacobians = jax.device_get(program(batch))
     wanted = [expected.outputs(desc, arrays) for arrays in samples]
-    for output, values in zip(found, zip(*wanted, strict=True), strict=True):
+    for output, values in zip(results, zip(*wanted, strict=True), strict=True):
         np.testing.assert_array_equal(output, np.stack(values), strict=True)
     # The differences of a linear function are its derivative.
     for argument, jacobian in zip(linear, jacobians, strict=True):

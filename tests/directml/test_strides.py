@@ -45,23 +45,23 @@ WRITTEN = [
 
 def test_read():
     items, buffers = zip(*READ, strict=True)
-    found = jax.jit(lambda buffers: list(map(read, items, buffers)))(buffers)
-    for (item, buffer), one in zip(READ, found, strict=True):
+    results = jax.jit(lambda buffers: list(map(read, items, buffers)))(buffers)
+    for (item, buffer), result in zip(READ, results, strict=True):
         expected = oracles.strided_read(buffer, item.sizes, item.strides)
-        np.testing.assert_array_equal(one, expected, f"{item}")
+        np.testing.assert_array_equal(result, expected, f"{item}")
 
 
 def test_write():
     """Elements of the buffer outside of the tensor stay."""
     items, buffers = zip(*WRITTEN, strict=True)
-    values = [-np.arange(1, np.prod(t.sizes) + 1, dtype=np.int32) for t in items]
-    values = [one.reshape(t.sizes) for one, t in zip(values, items, strict=True)]
-    program = jax.jit(lambda *given: list(map(write, items, *given)))
-    found = program(values, buffers)
-    for (item, buffer), value, one in zip(WRITTEN, values, found, strict=True):
+    values = [-1 - np.arange(np.prod(t.sizes)).reshape(t.sizes) for t in items]
+    values = [value.astype(np.int32) for value in values]
+    program = jax.jit(lambda *arrays: list(map(write, items, *arrays)))
+    results = program(values, buffers)
+    for (item, buffer), value, result in zip(WRITTEN, values, results, strict=True):
         written = oracles.strided_write(value, item.strides, buffer.size)
         expected = np.where(written == 0, buffer, written)
-        np.testing.assert_array_equal(one, expected, f"{item}")
+        np.testing.assert_array_equal(result, expected, f"{item}")
 
 
 def test_packed_tensors_take_no_index_for_each_element():

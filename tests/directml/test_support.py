@@ -56,13 +56,13 @@ def test_ranks_and_types_at_each_level(operator, label):
     for name, (low, _, types) in row.items():
         right[name] = tensor(types.split()[0], *[1] * low)
     for name, (low, high, types) in row.items():
-        for rank, kind in itertools.product(range(1, 9), list(DataType)[1:]):
-            tensors = right | {name: tensor(kind.name, *[1] * rank)}
+        for rank, data_type in itertools.product(range(1, 9), list(DataType)[1:]):
+            tensors = right | {name: tensor(data_type.name, *[1] * rank)}
             if not low <= rank <= high:
                 text = f"tensor '{name}' has rank {rank}{supports}"
                 assert_refused(operator, text, check, tensors)
-            elif kind.name not in types.split():
-                text = f"tensor '{name}' has data type {kind.name}{supports}"
+            elif data_type.name not in types.split():
+                text = f"tensor '{name}' has data type {data_type.name}{supports}"
                 assert_refused(operator, text, check, tensors)
             else:
                 check(tensors)

@@ -22,9 +22,9 @@ DATA_TYPES = (
 
 
 def test_enums():
-    assert [kind.name for kind in DataType] == DATA_TYPES.split()
-    assert [int(kind) for kind in DataType] == list(range(14))
-    assert all(kind.dtype == kind.name.lower() for kind in list(DataType)[1:])
+    assert [each.name for each in DataType] == DATA_TYPES.split()
+    assert list(DataType) == list(range(14))
+    assert all(each.dtype == each.name.lower() for each in list(DataType)[1:])
     flags = {name: int(flag) for name, flag in TensorFlags.__members__.items()}
     assert flags == {"NONE": 0, "OWNED_BY_DML": 1}
 
@@ -88,13 +88,9 @@ REFUSED = [
     (sized(*[2**16] * 4), f"{2**64} elements; at most 4294967295 are"),
     (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
     (of(strides=(1,)), "sizes {2,3} and strides {1}; there must be a stride for each"),
-    (sized(2, strides=(1, 1)), "sizes {2} and strides {1,1}; there must be"),
     (of(strides=()), "sizes {2,3} and strides {}; there must be"),
     (total(23), f"{BYTES} 23{NEED} 24"),
-    (total(3, 3, data_type="UINT8"), f"{BYTES} 3{NEED} 4"),
-    (total(39, strides=(7, 1)), f"{BYTES} 39{NEED} 40"),
     (total(0), f"{BYTES} 0{NEED} 24"),
-    (total(-24), f"{BYTES} -24{NEED} 24"),
     (total(24.0), f"{BYTES} 24.0{NEED} 24"),
     (total(True, 1, data_type="UINT8"), f"{BYTES} True{NEED} 4"),
     (total(WRAPPED, 65536, 65535, data_type="FLOAT64"), f"{NEED} {65536 * 65535 * 8}"),

@@ -86,27 +86,29 @@ def _damage_value(choose, model):
     """Changes a number, removes a value, or replaces a value."""
     places = _places(model)
     numbers = [(p, k) for p, k in places if type(p[k]) is int]
-    kind = choose.choice(("number", "number", "removed", "copied", "other"))
-    parent, key = choose.choice(numbers if kind == "number" and numbers else places)
-    if kind == "number" and numbers:
+    damage = choose.choice(("number", "number", "removed", "copied", "other"))
+    if damage == "number" and numbers:
+        parent, key = choose.choice(numbers)
         parent[key] += choose.choice((-1, 1, 4, parent[key]))
-    elif kind == "removed":
+        return
+    parent, key = choose.choice(places)
+    if damage == "removed":
         del parent[key]
-    elif kind == "copied":
-        other, there = choose.choice(places)
-        parent[key] = copy.deepcopy(other[there])
-    else:
-        parent[key] = copy.deepcopy(choose.choice(VALUES))
+        return
+    values = VALUES
+    if damage == "copied":
+        values = [container[place] for container, place in places]
+    parent[key] = copy.deepcopy(choose.choice(values))
 
 
 def _places(value):
     """Lists every place in a JSON value, as its container and its key."""
-    found = []
+    places = []
     for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-        found.append((value, key))
+        places.append((value, key))
         if isinstance(item, (dict, list)):
-            found += _places(item)
-    return found
+            places += _places(item)
+    return places
 
 
 # RESULTS

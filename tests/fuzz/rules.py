@@ -54,7 +54,7 @@ def _integers(*values, low=0, high=2**32 - 1):
 def _legal(operator, name, value):
     """Whether a field is legal by itself.
 
-    A legal value has the same kind as the field in the subject's example.
+    A legal value has the type of the field in the subject's example.
     """
     usual = getattr(DESCRIBED[operator].example, name)
     if isinstance(usual, TensorDesc):
@@ -64,10 +64,10 @@ def _legal(operator, name, value):
         return isinstance(value, type(usual))
     if isinstance(usual, tuple):
         return isinstance(value, tuple) and _integers(*value)
-    *_, kind = name.split("_")
-    if kind == "value":
+    *_, word = name.split("_")
+    if word == "value":
         return type(value) is float or _integers(value, low=-LARGEST, high=LARGEST)
-    if kind in ("axis", "count"):
+    if word in ("axis", "count"):
         return _integers(value)
     return _integers(value, low=-(2**31), high=2**31 - 1)  # a diagonal
 
@@ -84,8 +84,8 @@ def _legal_tensor(tensor, *, output):
     width = tensor.dtype.itemsize
     implied = oracles.implied_bytes(sizes, strides, width)
     total = tensor.total_tensor_size_in_bytes
-    given = implied if total is None else total
-    if not _integers(given, low=implied, high=2**64 - 1) or tensor.flags not in (0, 1):
+    size = implied if total is None else total
+    if not _integers(size, low=implied, high=2**64 - 1) or tensor.flags not in (0, 1):
         return False
     power = tensor.guaranteed_base_offset_alignment
     powers = [0] + [2**i for i in range(32) if 2**i >= width]

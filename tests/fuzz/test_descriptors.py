@@ -51,5 +51,5 @@ def test_results_are_those_of_the_oracles(random):
     generator = np.random.default_rng(random.getrandbits(32))
     arrays = expected.random_inputs(generator, desc)
     with jax.enable_x64(True):
-        found = dmljax.create_operator(desc)(*arrays)
-    assert_same(found, expected.outputs(desc, arrays), repr(desc))
+        result = dmljax.create_operator(desc)(*arrays)
+    assert_same(result, expected.outputs(desc, arrays), repr(desc))

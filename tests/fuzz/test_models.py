@@ -34,11 +34,11 @@ def test_a_model_gives_the_results_of_the_oracles_or_is_refused(random):
         error = ""
         with jax.enable_x64(True):
             try:
-                found = dmljax.run_model("model.json", max_elements=MOST)
+                results = dmljax.run_model("model.json", max_elements=MOST)
             except dmljax.ModelError as raised:
                 error = str(raised)
             else:
                 wanted = models.final_bytes(parse_model(text, Targets(), MOST))
-                assert {n: array.tobytes() for n, array in found.items()} == wanted
+                assert {n: array.tobytes() for n, array in results.items()} == wanted
         assert not error or error.isprintable()
         assert len(error) < 600

@@ -34,7 +34,7 @@ def test_printed_numbers(data_type, values, text, capsys):
 
 
 def test_text_for_which_there_is_no_memory(monkeypatch):
-    monkeypatch.setattr(output, "text_of", lambda *given, **more: bytearray(2**62))
+    monkeypatch.setattr(output, "text_of", lambda *arguments, **more: bytearray(2**62))
     message = "model, command 2 (print): there is not enough memory for it."
     assert m.refusal(m.padding_model()) == message
 

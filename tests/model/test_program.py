@@ -103,8 +103,8 @@ def test_a_dispatch_takes_only_its_part_of_a_buffer():
         {"all": m.data("INT32", [1, 2, 3], sizeInBytes=12 * len(places))},
         {"copy": m.pad((3,), (0,), (0,), data_type="INT32")},
     )
-    for one, other in itertools.pairwise(places):
-        copy = m.dispatch("copy", InputTensor=one, OutputTensor=other)
+    for place, next_place in itertools.pairwise(places):
+        copy = m.dispatch("copy", InputTensor=place, OutputTensor=next_place)
         source["commands"].append(copy)
     assert dmljax.run_model(source)["all"].tolist() == [1, 2, 3] * len(places)
     jaxpr = traced(source).jaxpr

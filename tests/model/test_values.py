@@ -148,8 +148,8 @@ def test_wrong_values(data_type, values, message):
 def test_npy_files(array, data_type):
     np.save("in.npy", array)
     result = m.values_of(m.source("in.npy", data_type))
-    kind = "uint8" if array.dtype == bool else array.dtype.newbyteorder("=")
-    assert result.dtype == kind
+    dtype = "uint8" if array.dtype == bool else array.dtype.newbyteorder("=")
+    assert result.dtype == dtype
     np.testing.assert_array_equal(result, array.ravel())
 
 
@@ -201,8 +201,5 @@ def test_wide_values_in_x64_mode():
     assert "INT64, which needs JAX's x64 mode" in m.refused_resource(resource)
     with jax.enable_x64(True):
         assert m.values_of(resource).tolist() == [0, 1, 2]
-        for kind, exact in (
-            ("FLOAT64", [0.1, 1e300]),
-            ("INT64", [2**53 + 1, -(2**63)]),
-        ):
-            assert m.values_of(m.data(kind, exact)).tolist() == exact
+        for name, exact in ("FLOAT64", [0.1, 1e300]), ("INT64", [2**53 + 1, -(2**63)]):
+            assert m.values_of(m.data(name, exact)).tolist() == exact
