@@ -73,7 +73,7 @@ FRONT = {
 ROOM = ", room for a quarter more"
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
 # The picture's width and the height of a row in inches, and the letters of a line.
-WIDTH, ROW, LETTERS = 5.0, 0.17, 74
+WIDTH, ROW, LETTERS = 7.6, 0.17, 112
 
 Key = tuple[str, ...]
 Row = Mapping[str, Line]
@@ -262,7 +262,7 @@ def draw_programs(lines: Lines, path: pathlib.Path) -> None:
                 top += 1
             top += 0.5
         figure.set_size_inches(WIDTH, ROW * top)
-        axes.set(xlim=(0, 1.4), ylim=(top, -0.5))
+        axes.set(xlim=(0, 1.32), ylim=(top, -0.5))
         axes.set_axis_off()
         path.write_text(drawing.text_of(figure), encoding="utf-8")
 
