@@ -102,7 +102,6 @@ FLOATS = "it must be a number, or for floats also 'nan', 'inf' or '-inf'."
         ("UINT8", ["nan"], f"initialValues[0] is NaN; {INTEGERS}"),
         ("UINT8", {"valueCount": 2, "value": 256}, f"'value' is 256; {INTEGERS}"),
         ("FLOAT32", [1, "x"], f"initialValues[1] is 'x'; {FLOATS}"),
-        ("FLOAT32", [True], f"initialValues[0] is true; {FLOATS}"),
         ("FLOAT32", [10**400], "characters), which is too large for FLOAT32."),
         ("FLOAT32", [], "the initial values have 0 elements; there must be one."),
         ("UINT8", "deferred", "is 'deferred', which only ONNX dispatchables have; giv"),
@@ -116,11 +115,6 @@ FLOATS = "it must be a number, or for floats also 'nan', 'inf' or '-inf'."
             None,
             [INT8 | {"value": 128}],
             "initialValues[0]: the field 'value' is 128; I",
-        ),
-        (
-            None,
-            [INT8 | {"type": 7}],
-            "the field 'type' is 7; it must be one of FLOAT64",
         ),
         (
             None,
