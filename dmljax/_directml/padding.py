@@ -19,12 +19,6 @@ from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._padding import check_padding, padding
 from dmljax._padding_forms import PaddingMode
 
-# The modes that came after the operator, and their first levels.
-MODE_LEVELS = {
-    PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
-    PaddingMode.WRAP: FeatureLevel.V6_4,
-}
-
 
 class PaddingDesc(OperatorDesc[jax.Array]):
     """Describes PADDING, as DML_PADDING_OPERATOR_DESC does; see ``padding``.
@@ -141,7 +135,12 @@ def _check_fields(
     """Checks the fields of both descriptors, and returns the sizes of the output."""
     sizes = desc.input_tensor.sizes
     mode = desc.padding_mode
-    first = MODE_LEVELS.get(mode, FeatureLevel.V1_0)
+    # These modes came after the operator.
+    later = {
+        PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
+        PaddingMode.WRAP: FeatureLevel.V6_4,
+    }
+    first = later.get(mode, FeatureLevel.V1_0)
     if level < first:
         raise DescriptorError(
             f"{desc.operator}: PaddingMode {mode.name} exists from feature level "

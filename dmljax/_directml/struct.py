@@ -8,7 +8,7 @@ import dataclasses
 import functools
 import typing
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from dmljax._arguments import integer, is_sequence
 from dmljax._check import Member, is_number_of
@@ -82,11 +82,11 @@ def field_types(cls: Any) -> dict[str, tuple[Any, bool]]:
 
     Each is a type without None, and whether None is another alternative.
     """
-    hints = typing.get_type_hints(cls)
     fields = {}
-    for name in cls.__match_args__:
-        alternatives = typing.get_args(hints[name])
+    for name, hint in typing.get_type_hints(cls).items():
+        alternatives = typing.get_args(hint)
         types = [each for each in alternatives if each is not type(None)]
         optional = len(types) < len(alternatives)
-        fields[name] = (typing.Union[*types] if optional else hints[name]), optional
+        if ClassVar not in (hint, typing.get_origin(hint)):
+            fields[name] = (typing.Union[*types] if optional else hint), optional
     return fields
