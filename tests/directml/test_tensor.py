@@ -188,24 +188,6 @@ def test_no_two_elements_share_an_offset_if_strides_step_over_smaller_axes(axes)
 # DERIVED FROM THE FIELDS
 
 
-number = st.integers(1, 2**32 - 1)
-
-
-@given(
-    st.lists(st.tuples(number, number), min_size=1, max_size=8),
-    st.booleans(),
-    st.sampled_from(DATA_TYPES.split()[1:12]),
-)
-def test_implied_size(axes, packed, data_type):
-    sizes, strides = zip(*axes, strict=True)
-    strides = None if packed else strides
-    item = tensor(data_type, *sizes, strides=strides)
-    width = np.dtype(data_type.lower()).itemsize
-    implied = oracles.implied_bytes(sizes, strides, width)
-    assert item.implied_size_in_bytes == implied
-    assert -(-item.extent * width // 4) * 4 == implied
-
-
 def test_lengths():
     for item, length in (
         (of(strides=(8, 2)), 13),
