@@ -150,8 +150,8 @@ def _bind(
         begin, end = _place_tensor(name, tensor, view, resources[view.name])
         # The tool initializes all dispatchables before the first command. DirectML then
         # copies owned inputs, and takes no other resource for them later.
-        owned = tensor.flags == TensorFlags.OWNED_BY_DML and field not in desc.outputs
-        owned = owned and name in initial
+        flagged = tensor.flags == TensorFlags.OWNED_BY_DML
+        owned = flagged and name in initial and field not in desc.outputs
         if owned and name in command.bindings:
             raise ModelError(
                 f"tensor '{name}' of {quoted(command.dispatchable)} has the flag "
@@ -208,11 +208,11 @@ def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
 
     No page of DirectML says which of them would be left there.
     """
-    for first, second in itertools.combinations(desc.outputs, 2):
-        _, resource, begin, end, _ = bindings[first]
-        _, other, other_begin, other_end, _ = bindings[second]
-        if resource == other and begin < other_end and other_begin < end:
+    for names in itertools.combinations(desc.outputs, 2):
+        first, second = (bindings[name] for name in names)
+        apart = first.end <= second.begin or second.end <= first.begin
+        if first.resource == second.resource and not apart:
             raise ModelError(
-                f"the outputs {c_name(first)} and {c_name(second)} are bound to the "
-                f"same bytes of resource {quoted(resource)}; they must not overlap."
+                f"the outputs {' and '.join(map(c_name, names))} are bound to the same "
+                f"bytes of resource {quoted(first.resource)}; they must not overlap."
             )
