@@ -20,9 +20,14 @@ from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType, use_abstract_mesh
 
 VERSION = jax.__version_info__
-# The error moved in JAX 0.10.1.
-_errors: Any = jax.core if VERSION < (0, 10, 1) else jax.errors
-InconclusiveDimensionOperation: type[Exception] = _errors.InconclusiveDimensionOperation
+if VERSION < (0, 10, 1):  # the error moved
+    from jax.core import (
+        InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+    )
+else:
+    from jax.errors import (
+        InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+    )
 # For jax.jit: a jaxpr gets the operations of a function. From JAX 0.11 on, True means
 # that only the lowered program gets them.
 INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
@@ -75,13 +80,13 @@ def _read(name: str, source: Any) -> Any:
 
 def _need(name: str, source: Any) -> Any:
     """Reads a name of the table for which there is no substitute."""
-    found = _read(name, source)
-    if found is None:
+    value = _read(name, source)
+    if value is None:
         raise NotImplementedError(
             f"dmljax: this JAX, {jax.__version__}, has no {UNDOCUMENTED[name]}, which "
             "every operator needs. Use another version of JAX."
         )
-    return found
+    return value
 
 
 def module(name: str) -> Any:
@@ -115,19 +120,19 @@ def is_local(context: Context) -> bool:
         return True
     # The number of devices counts those of a shard_map as well. Inside of it, and with
     # explicit axes, the types say that nothing is left to divide.
-    arrays = types_of(context)
-    divided = any(any(x.sharding.spec) for x in arrays)
+    shardings = [array.sharding for array in types_of(context)]
+    divided = any(any(sharding.spec) for sharding in shardings)
     # With an automatic axis in the mesh, XLA may divide what the type does not.
-    meshes = [x.sharding.mesh.axis_types for x in arrays]
-    return not divided and all(kinds and AxisType.Auto not in kinds for kinds in meshes)
+    meshes = [sharding.mesh.axis_types for sharding in shardings]
+    return not divided and all(axes and AxisType.Auto not in axes for axes in meshes)
 
 
 def why_divided(context: Context) -> str | None:
     """Says why XLA may divide these arrays, and what to do; None if it does not."""
     if is_local(context):
         return None
-    kinds = {kind for x in types_of(context) for kind in x.sharding.mesh.axis_types}
-    if kinds >= {AxisType.Manual, AxisType.Auto}:
+    axes = {axis for x in types_of(context) for axis in x.sharding.mesh.axis_types}
+    if axes >= {AxisType.Manual, AxisType.Auto}:
         return (
             "XLA may divide these arrays over the axes that are not manual; leave out "
             "axis_names=, so that jax.shard_map makes all axes manual, or use "
@@ -194,13 +199,13 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     """
     axes: list[frozenset[str]] = []
     for array in arrays:
-        (own,) = manual_axes(array).values() or [frozenset()]
-        axes.append(frozenset(getattr(own, "varying", own)))
-    everywhere = frozenset().union(*axes)
+        (varying,) = manual_axes(array).values() or [frozenset()]
+        axes.append(frozenset(getattr(varying, "varying", varying)))
+    all_axes = frozenset().union(*axes)
     alike = []
-    for array, own in zip(arrays, axes, strict=True):
-        if own != everywhere:
-            array = lax.pcast(array, tuple(everywhere - own), to="varying")
+    for array, varying in zip(arrays, axes, strict=True):
+        if varying != all_axes:
+            array = lax.pcast(array, tuple(all_axes - varying), to="varying")
         alike.append(array)
     return alike
 
@@ -211,9 +216,8 @@ def manual_axes(array: jax.Array) -> dict[str, Any]:
     They are a keyword argument of a type of JAX, which has another name in JAX 0.9. If
     JAX does not say the axes, there is no argument.
     """
-    kind = jax.typeof(array)
     for name in ("manual axes", "manual axes in JAX 0.9"):
-        axes = _read(name, kind)
+        axes = _read(name, jax.typeof(array))
         if axes is not None:
             return {UNDOCUMENTED[name]: axes}
     return {}
@@ -267,7 +271,8 @@ def code_per_thread() -> tuple[Any, ...] | None:
     - MLIR's types, attributes and places to insert operations;
     - MLIR's operations, by dialect.
 
-    None stands for all of them where JAX lacks a part.
+    None stands for all of them where JAX lacks a part, or launches a kernel in another
+    way than we do: before JAX 0.10.2.
     """
     # The import of a dialect makes it an attribute of `dialects`.
     names = ("arith", "gpu", "llvm", "nvvm", "scf")
@@ -280,13 +285,8 @@ def code_per_thread() -> tuple[Any, ...] | None:
     parts = inline, reference, pointer, module("jaxlib.mlir.ir"), dialects
     if None in (*parts, *imported):
         return None
-    return parts
-
-
-def launches_threads() -> bool:
-    """Whether Mosaic GPU launches a kernel as we do: from JAX 0.10.2 on."""
-    mosaic_gpu = module("jax.experimental.pallas.mosaic_gpu")
-    return "out_type" in inspect.signature(mosaic_gpu.kernel).parameters
+    launch = inspect.signature(mosaic_gpu.kernel)
+    return parts if "out_type" in launch.parameters else None
 
 
 def compute_capability() -> tuple[int, ...] | None:

@@ -18,7 +18,6 @@ from dmljax._jax import (
     code_per_thread,
     compute_capability,
     is_exported,
-    launches_threads,
     module,
     types_of,
     why_divided,
@@ -37,9 +36,6 @@ BACKENDS = {
 # instructions that Hopper brought. JAX 0.11.2 leaves them out for older GPUs: the
 # kernels are then compiled for 8.0 and 8.9, as a test does.
 LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
-# The oldest GPUs that they run on by default. We have run no kernel on an older GPU: a
-# kernel is no default before it ran on its hardware.
-LEAST_BY_DEFAULT = (9, 0)
 # A kernel is the default if an operand or an output has this number of elements. For
 # fewer than 2^20, it takes 0.1 to 0.2 s longer to compile, and the median of the
 # programs takes 0.96 of the time (benchmarks/results/nvidia-h200.csv, "[kernel]"): less
@@ -76,7 +72,7 @@ def check_implementation(operator: str, implementation: Any) -> None:
 def kernels_available(platform: str) -> bool:
     """Whether the installed JAX has the backend, and the parts that the kernels use."""
     if platform == "cuda":
-        return code_per_thread() is not None and launches_threads()
+        return code_per_thread() is not None
     return platform not in BACKENDS or module(BACKENDS[platform]) is not None
 
 
@@ -85,7 +81,9 @@ def default_kernel(platform: str, context: Context) -> Form | None:
     # An exported program may run on a GPU that the kernel does not serve.
     if platform not in DEFAULT_FROM or is_exported(context):
         return None
-    if _why_no_kernel(platform, context, LEAST_BY_DEFAULT) is not None:
+    # We have run no kernel on a GPU before Hopper: a kernel is no default before it ran
+    # on its hardware.
+    if _why_no_kernel(platform, context, (9, 0)) is not None:
         return None
     if max(array.size for array in types_of(context)) < DEFAULT_FROM[platform]:
         return None
@@ -124,7 +122,7 @@ def _why_no_kernel(
     # A program may be compiled for other GPUs than those of this machine. JAX tells a
     # lowering rule at most the name of its target, and only where the operands are on a
     # mesh.
-    found = compute_capability()
+    capability = compute_capability()
     if not all(isinstance(size, int) for size in sizes):
         problem = "the sizes are symbolic; a kernel needs numbers"
     elif platform not in KERNELS:
@@ -136,7 +134,7 @@ def _why_no_kernel(
             f"it needs {BACKENDS.get(platform, 'a backend')} as JAX 0.10.2 has it, "
             f"while this is JAX {jax.__version__}"
         )
-    elif platform == "cuda" and found is not None and found < least:
+    elif platform == "cuda" and capability is not None and capability < least:
         problem = f"it needs a GPU of compute capability {least} or later"
     else:
         return None

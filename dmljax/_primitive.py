@@ -115,8 +115,15 @@ class OperatorPrimitive:
 
     def _evaluate(self, *operands: jax.Array, **static: Any) -> Outputs:
         """Computes the outputs for concrete arrays."""
-        run = functools.partial(_compiled, self, tuple(static.items()))
+        run = functools.partial(self._compiled, tuple(static.items()))
         return evaluate(self.name, run, *operands)
+
+    @functools.partial(jax.jit, static_argnums=(0, 1))
+    def _compiled(
+        self, static: tuple[tuple[str, Any], ...], *operands: jax.Array
+    ) -> Outputs:
+        """Runs the primitive as a program, cached by operator and attributes."""
+        return tuple(self._primitive.bind(*operands, **dict(static)))
 
     def _abstract_eval(
         self, *operands: jax.core.ShapedArray, **static: Any
@@ -134,13 +141,12 @@ class OperatorPrimitive:
         self, operands: Sequence[jax.Array], dims: Sequence[int | None], **static: Any
     ) -> tuple[Outputs, list[int]]:
         """Adds a batch dimension in front, of size 1 where an operand is shared."""
-        batches = []
-        for operand, dim in zip(operands, dims, strict=True):
-            if dim is None:
-                batch = jnp.expand_dims(operand, 0)
-            else:
-                batch = jnp.moveaxis(operand, dim, 0)
-            batches.append(batch)
+        batches = [
+            operand[None] if dim is None else jnp.moveaxis(operand, dim, 0)
+            for operand, dim in zip(operands, dims, strict=True)
+        ]
+        # JAX 0.9.0 hides the mesh axes of the batch
+        # (docs/development/lab_notes.md, "The vmap of explicit axes in JAX 0.9.0").
         with whole_mesh():
             outputs = self(*batches, **static)
         return outputs, [0] * len(outputs)
@@ -176,25 +182,14 @@ def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
     jit. If JAX's debug_nans finds a NaN in a program, JAX runs the program again and
     evaluates its primitives one by one: each has to find its own NaN.
     """
-    tests = []
     config: Any = jax.config
-    if config.jax_debug_nans:
-        tests.append(("nan", jnp.isnan))
-    if config.jax_debug_infs:
-        tests.append(("inf", jnp.isinf))
+    tests = {"nan": jnp.isnan} if config.jax_debug_nans else {}
+    tests |= {"inf": jnp.isinf} if config.jax_debug_infs else {}
     with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
         outputs = run(*operands)
-        for (kind, test), output in itertools.product(tests, outputs):
+        for (value, test), output in itertools.product(tests.items(), outputs):
             if jnp.issubdtype(output.dtype, np.inexact) and test(output).any():
                 raise FloatingPointError(
-                    f"invalid value ({kind}) encountered in {name}"
+                    f"invalid value ({value}) encountered in {name}"
                 )
     return outputs
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def _compiled(
-    operator: OperatorPrimitive, static: tuple[tuple[str, Any], ...], *operands: Any
-) -> Outputs:
-    """Runs the primitive as a program, cached by operator and attributes."""
-    return tuple(operator._primitive.bind(*operands, **dict(static)))

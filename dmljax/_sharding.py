@@ -13,7 +13,6 @@ with automatic axes, or each device gathers the operands first. An operator choo
 
 import dataclasses
 import functools
-import itertools
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
@@ -80,20 +79,19 @@ def over_explicit_mesh(
                 axes[dimension] = names
     division: Division = operator.division(*operands, **static)
     local = {i: names for i, names in axes.items() if i in division.independent}
-    sizes = [operand.shape for operand in operands]
-    output_sizes = [each.shape for each in operator.types(*operands, **static)]
+    by_parts = local == axes or division.others == "gather"
+    whole = by_parts or division.others == "whole"
+    types = operator.types(*operands, **static)
+    shardings = _shardings(operator.name, mesh, operands, local if by_parts else axes)
+    results = _shardings(operator.name, mesh, types, local if whole else axes)
     # A gradient keeps residuals, such as the zeros of a tangent. JAX can't close over
     # those that have explicit axes, inside of the caller's own shard_map over others
     # (jax-ml/jax#29162). With jax.checkpoint there are none.
     run = jax.checkpoint(functools.partial(operator, **static))
-    outputs: Outputs
-    if local == axes or division.others == "gather":
-        shardings = _shardings(mesh, sizes, local)
-        results = _shardings(mesh, output_sizes, local)
-        _check_even(operator.name.upper(), mesh, output_sizes, local)
+    if by_parts:
         axis_names = {name for names in local.values() for name in names}
         are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
-        mapped = jax.shard_map(
+        divided = jax.shard_map(
             run,
             mesh=mesh,
             in_specs=tuple(sharding.spec for sharding in shardings),
@@ -106,12 +104,9 @@ def over_explicit_mesh(
             # the operands can't be made to vary alike.
             check_vma=bool(manual_axes(operands[0])),
         )
-        outputs = mapped(*jax.reshard(operands, shardings))
     else:
-        output_axes = axes if division.others == "as operands" else local
-        _check_even(operator.name.upper(), mesh, output_sizes, output_axes)
-        divided = by_xla(run, mesh, _shardings(mesh, output_sizes, output_axes))
-        outputs = divided(*jax.reshard(operands, _shardings(mesh, sizes, axes)))
+        divided = by_xla(run, mesh, results)
+    outputs: Outputs = divided(*jax.reshard(operands, shardings))
     return outputs
 
 
@@ -149,33 +144,33 @@ def _divided(x: jax.Array) -> dict[int, tuple[str, ...]]:
 
 
 def _shardings(
-    mesh: AbstractMesh,
-    sizes: Sequence[tuple[int, ...]],
-    axes: Mapping[int, tuple[str, ...]],
-) -> tuple[NamedSharding, ...]:
-    """Returns how arrays of these sizes are divided. A size of 1 is shared."""
-    shardings = []
-    for each in sizes:
-        entries = [None if n == 1 else axes.get(i) for i, n in enumerate(each)]
-        shardings.append(NamedSharding(mesh, PartitionSpec(*entries)))
-    return tuple(shardings)
-
-
-def _check_even(
     operator: str,
     mesh: AbstractMesh,
-    outputs: Sequence[tuple[int, ...]],
+    arrays: Sequence[Any],
     axes: Mapping[int, tuple[str, ...]],
-) -> None:
-    """Requires equal parts of outputs: JAX has no others over explicit axes."""
-    for sizes, (dimension, names) in itertools.product(outputs, axes.items()):
-        size = sizes[dimension]
-        count = math.prod(mesh.shape[name] for name in names)
-        if size != 1 and size % count:  # a size of 1 is shared
-            raise DescriptorError(
-                f"{operator}: the output has sizes {show(sizes)}, and {count} devices "
-                f"can't share the {size} elements along dimension {dimension} equally. "
-                f"The mesh axes are explicit ({show(names)}), and JAX then needs equal "
-                "parts. Choose other sizes, or use jax.reshard to make the input whole "
-                "along this dimension."
-            )
+) -> tuple[NamedSharding, ...]:
+    """Returns how operands or outputs are divided. A size of 1 is shared.
+
+    Operands are in equal parts already. JAX has no other parts over explicit axes, and
+    an output that would have them is an error.
+    """
+    shardings = []
+    for array in arrays:
+        entries: list[Any] = [None] * len(array.shape)
+        for dimension, names in axes.items():
+            size = array.shape[dimension]
+            if size == 1:
+                continue
+            entries[dimension] = names
+            count = math.prod(mesh.shape[name] for name in names)
+            if size % count:
+                raise DescriptorError(
+                    f"{operator.upper()}: the output has sizes {show(array.shape)}, "
+                    f"and {count} devices can't share the {size} elements along "
+                    f"dimension {dimension} equally. The mesh axes are explicit "
+                    f"({show(names)}), and JAX then needs equal parts. Choose other "
+                    "sizes, or use jax.reshard to make the input whole along this "
+                    "dimension."
+                )
+        shardings.append(NamedSharding(mesh, PartitionSpec(*entries)))
+    return tuple(shardings)
