@@ -26,12 +26,10 @@ from dmljax._types import Sizes, x64_enabled
 
 # The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
 # such a type needs no other check, which keeps small calls fast.
-KEPT = frozenset(
-    jnp.dtype(kind)
-    for kind in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
+NARROW = frozenset(
+    jnp.dtype(code)
+    for code in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
 )
-# The kinds of weakly typed arrays that each type takes. A bool takes none.
-TAKES = {np.integer: "iu", np.floating: "iuf", np.complexfloating: "iufc"}
 # The types of numbers for which NumPy's default stands.
 WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
@@ -40,7 +38,7 @@ def is_kept(value: Any) -> bool:
     """Whether `value` is an array of JAX that JAX keeps as it is."""
     if not isinstance(value, jax.Array):
         return False
-    return value.dtype in KEPT or (value.dtype in WIDE and x64_enabled())
+    return value.dtype in NARROW or (value.dtype in WIDE and x64_enabled())
 
 
 # TYPES
@@ -81,19 +79,19 @@ def holds(dtype: np.dtype, other: np.dtype) -> bool:
     return bool(jnp.iinfo(other).bits <= jnp.finfo(dtype).nmant + 1)
 
 
-def same_type(name: str, own: np.dtype, wanted: np.dtype) -> str:
-    """Says how an array gets another type, for the end of a message.
+def same_type(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
+    """Says how an array of type `dtype` gets another type, for the end of a message.
 
     If the other type does not hold all values, the caller has to choose a type.
 
     >>> same_type("b", np.dtype("int8"), np.dtype("int32"))
     " Write b.astype('int32')."
     """
-    if holds(wanted, own):
+    if holds(wanted, dtype):
         return f" Write {name}.astype('{wanted}')."
     return (
-        f" {show(wanted)} does not hold every value of {show(own)}: choose a type that "
-        "holds yours, and write .astype(dtype)."
+        f" {show(wanted)} does not hold every value of {show(dtype)}: choose a type "
+        "that holds yours, and write .astype(dtype)."
     )
 
 
@@ -106,15 +104,15 @@ def check_numbers(operator: str, has: str, dtype: np.dtype) -> None:
     # compiled function that is cached for the type takes them as they are, and computes
     # with wrong numbers. XLA of JAX 0.12 ends the process when it compiles a program
     # with floats of 6 bits.
-    number = jnp.issubdtype(dtype, np.number) and dtype.kind != "m"
-    six_bits = dtype.name.startswith("float6_")
-    usual = number and dtype.isnative and not six_bits
-    if usual and (dtype.itemsize <= 8 or dtype == np.complex128):
-        return
-    if dtype == np.bool_:
+    is_number = jnp.issubdtype(dtype, np.number) and dtype.kind != "m"
+    has_six_bits = dtype.name.startswith("float6_")
+    fits = dtype.itemsize <= 8 or dtype == np.complex128
+    if dtype == np.bool_ or (
+        is_number and fits and dtype.isnative and not has_six_bits
+    ):
         return
     remedy = ""
-    if six_bits:
+    if has_six_bits:
         remedy = " Floats of 6 bits are not supported."
     elif jnp.issubdtype(dtype, jax.dtypes.prng_key):
         remedy = (
@@ -133,14 +131,14 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
         # For NumPy, a number stands for its type, and so does an array, with a warning.
         if isinstance(dtype, (jax.Array, np.generic)):
             raise TypeError
-        kind = jnp.dtype(dtype)
+        result = jnp.dtype(dtype)
     except (TypeError, ValueError):
         raise TypeError(
             f"{operator}: dtype is {as_python(dtype)}; it must be a data type such as "
             "jnp.float32."
         ) from None
-    check_numbers(operator, "dtype is", kind)
-    return kind
+    check_numbers(operator, "dtype is", result)
+    return result
 
 
 # ARRAYS
@@ -149,8 +147,8 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
 def is_python_number(value: Any) -> bool:
     """Whether `value` is a number without a data type of its own."""
     # NumPy's float64 is a subclass of Python's float, and does have a type.
-    python = isinstance(value, (bool, int, float, complex))
-    return python and not isinstance(value, np.generic)
+    is_number = isinstance(value, (bool, int, float, complex))
+    return is_number and not isinstance(value, np.generic)
 
 
 def as_number(value: Any) -> Any:
@@ -158,12 +156,11 @@ def as_number(value: Any) -> Any:
 
     It has this type because NumPy has no other for a mean or a sum of numbers.
     """
-    given = unwrap_array(value)
-    if isinstance(given, (np.ndarray, np.generic)) and given.ndim == 0:
-        plain = not isinstance(given, np.ma.MaskedArray)
-        if plain and given.dtype in WIDE:
-            return given.item()
-    return value
+    array = unwrap_array(value)
+    is_numpy = isinstance(array, (np.ndarray, np.generic))
+    if not is_numpy or array.ndim != 0 or isinstance(array, np.ma.MaskedArray):
+        return value
+    return array.item() if array.dtype in WIDE else value
 
 
 def as_array(
@@ -181,61 +178,67 @@ def as_array(
     """
     if is_kept(value):
         return typing.cast("jax.Array", value)
-    given = unwrap_array(value)
-    if isinstance(given, np.ma.MaskedArray):
+    argument = unwrap_array(value)
+    array: jax.Array | np.ndarray
+    if is_python_number(argument):
+        array = _as_numpy(operator, name, argument)
+    elif isinstance(argument, np.ma.MaskedArray):
         raise TypeError(
             f"{operator}: {name} is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
-    array: jax.Array | np.ndarray
-    if is_python_number(given):
-        try:
-            array = np.array(given, jnp.result_type(given))
-        except OverflowError:
-            array = np.asarray(given)  # uint64, int64, or an object
-            if array.dtype.kind == "O" or not x64_enabled():
-                raise DescriptorError(
-                    f"{operator}: {name} is {as_python(given)}, which needs more bits "
-                    "than an integer of JAX has: 32, or 64 in its x64 mode. Turn it on "
-                    "with jax.config.update('jax_enable_x64', True)."
-                ) from None
-    elif isinstance(given, jax.Array):
-        array = given
-    elif isinstance(given, (np.ndarray, np.generic)):
-        array = np.asarray(given)
-    elif given is None or isinstance(given, (str, bytes)):
-        raise TypeError(
-            f"{operator}: {name} must be a number or an array, not "
-            f"{type(given).__name__}."
-        )
+    elif isinstance(argument, jax.Array):
+        array = argument
+    elif isinstance(argument, (np.ndarray, np.generic)):
+        array = np.asarray(argument)
     else:
+        must_be, remedy = "an array", "; convert it with jnp.asarray"
+        if isinstance(argument, jax.ShapeDtypeStruct):
+            remedy = ", which has no elements; jax.eval_shape traces a function with it"
+        elif argument is None or isinstance(argument, (str, bytes)):
+            must_be, remedy = "a number or an array", ""
         raise TypeError(
-            f"{operator}: {name} must be an array, not {type(given).__name__}; convert "
-            "it with jnp.asarray."
+            f"{operator}: {name} must be {must_be}, not {type(argument).__name__}"
+            f"{remedy}."
         )
     check_numbers(operator, f"{name} has elements of type", array.dtype)
-    if not strict and isinstance(given, (np.ndarray, np.generic)):
+    if not strict and isinstance(argument, (np.ndarray, np.generic)):
         array = _narrow(operator, name, np.asarray(array))
     check_x64(operator, name, array.dtype)
     return array
 
 
+def _as_numpy(operator: str, name: str, number: Any) -> np.ndarray:
+    """Returns a Python number as an array of JAX's type, or of one that holds it."""
+    try:
+        return np.array(number, jnp.result_type(number))
+    except OverflowError:
+        array = np.asarray(number)  # uint64, int64, or an object
+        if array.dtype.kind == "O" or not x64_enabled():
+            raise DescriptorError(
+                f"{operator}: {name} is {as_python(number)}, which needs more bits "
+                "than an integer of JAX has: 32, or 64 in its x64 mode. Turn it on "
+                "with jax.config.update('jax_enable_x64', True)."
+            ) from None
+        return array
+
+
 def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
     """Converts an array to the type that JAX gives it. No integer may wrap around."""
-    kept = jax.dtypes.canonicalize_dtype(array.dtype)
-    if kept == array.dtype:
+    dtype = jax.dtypes.canonicalize_dtype(array.dtype)
+    if dtype == array.dtype:
         return array
-    if is_integer(kept) and array.size:
-        low, high = _limits(kept)
+    if is_integer(dtype) and array.size:
+        low, high = _limits(dtype)
         for extreme in (array.min(), array.max()):
             if not low <= extreme <= high:
                 raise DescriptorError(
-                    f"{operator}: {name} has an element {extreme}, which {show(kept)} "
+                    f"{operator}: {name} has an element {extreme}, which {show(dtype)} "
                     f"does not hold. {show(array.dtype)} needs JAX's x64 mode: turn it "
                     "on with jax.config.update('jax_enable_x64', True)."
                 )
     with np.errstate(over="ignore"):  # a number past the largest float is infinity
-        return array.astype(kept)
+        return array.astype(dtype)
 
 
 def unwrap_array(value: Any) -> Any:
@@ -309,11 +312,13 @@ def convert(
     if array.dtype == dtype:
         same: jax.Array = array
         return same
-    kinds = [TAKES[group] for group in TAKES if jnp.issubdtype(dtype, group)]
-    if cast and is_integer(dtype):
-        kinds = [TAKES[np.floating]]
-    number = jax.typeof(array).weak_type and array.dtype.kind in "".join(kinds)
-    if array.dtype != np.bool_ and not number:
+    kinds = "iufc"  # of the weakly typed arrays that the type takes
+    if dtype == np.bool_:
+        kinds = ""
+    elif not jnp.issubdtype(dtype, np.complexfloating):
+        kinds = "iu" if is_integer(dtype) and not cast else "iuf"
+    is_number = jax.typeof(array).weak_type and array.dtype.kind in kinds
+    if array.dtype != np.bool_ and not is_number:
         raise DescriptorError(
             f"{operator}: {name} has data type {show(array.dtype)}, while {owner} has "
             f"{show(dtype)}; both must be the same."
@@ -370,17 +375,17 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nda
     A float past the largest one of the type is infinity.
     """
     # The usual case is short: half precision holds 65504, and NumPy gives no warning.
-    plain = type(value) in (int, float)
-    if plain and dtype.kind == "f" and -65504 <= value <= 65504:
+    is_real = type(value) in (int, float)
+    if is_real and dtype.kind == "f" and -65504 <= value <= 65504:
         return np.array(value, dtype)
-    whole = dtype.kind in "iu" or is_integer(dtype)
+    is_whole = dtype.kind in "iu" or is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
         rule = "has no imaginary part"
     elif dtype.kind == "b":
         fits = value in (0, 1)
         rule = "holds False and True"
-    elif not whole:  # float() raises an error for a larger integer
+    elif not is_whole:  # float() raises an error for a larger integer
         fits = not isinstance(value, int) or abs(value) <= sys.float_info.max
         rule = "holds no numbers of this size"
     elif value % 1 != 0:
@@ -394,7 +399,7 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nda
         raise DescriptorError(
             f"{operator}: {name} is {as_python(value)}; {show(dtype)} {rule}."
         )
-    if whole:
+    if is_whole:
         return np.array(value, dtype)
     if not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
@@ -405,10 +410,10 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nda
 
 def check_float(operator: str, name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
-    number = isinstance(value, (int, float, np.integer, np.floating))
-    other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
-    huge = isinstance(value, int) and abs(value) > sys.float_info.max
-    if not number or other or huge:
+    is_real = isinstance(value, (int, float, np.integer, np.floating))
+    is_other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
+    is_huge = isinstance(value, int) and abs(value) > sys.float_info.max
+    if not is_real or is_other or is_huge:
         raise DescriptorError(
             f"{operator}: {name} is {as_python(value)}; it must be a real number that "
             "a floating-point type holds."
@@ -418,12 +423,12 @@ def check_float(operator: str, name: str, value: Any) -> None:
 # INTEGERS AND SIZES
 
 
-def check_static(operator: str, name: str, value: Any, kind: str) -> None:
+def check_static(operator: str, name: str, value: Any, must_be: str) -> None:
     if isinstance(value, jax.core.Tracer):
         raise TypeError(
-            f"{operator}: {name} is traced; it must be {kind}, known when the program "
-            "is traced. Close over it, or name it in jax.jit's static_argnums or "
-            "static_argnames."
+            f"{operator}: {name} is traced; it must be {must_be}, known when the "
+            "program is traced. Close over it, or name it in jax.jit's static_argnums "
+            "or static_argnames."
         )
 
 
@@ -456,13 +461,14 @@ def as_integer(operator: str, name: str, value: Any) -> int:
 def integer(value: int) -> int:
     """Returns an integer of NumPy or JAX as Python's, with a hash and no overflow.
 
-    Anything else stays as it is, and the checks can name it.
+    Other values are returned unchanged, and the checks can name them.
     """
-    given: Any = value
-    array = isinstance(given, (np.generic, np.ndarray, jax.Array))
-    unknown = isinstance(given, (jax.core.Tracer, np.ma.MaskedArray))
-    known = array and not unknown and not given.ndim
-    return int(given) if known and is_integer(given.dtype) else value
+    array: Any = value
+    if isinstance(array, (jax.core.Tracer, np.ma.MaskedArray)):
+        return value
+    if isinstance(array, (np.generic, np.ndarray, jax.Array)) and array.ndim == 0:
+        return int(array) if is_integer(array.dtype) else value
+    return value
 
 
 def as_size(operator: str, name: str, value: Any) -> int:
@@ -487,9 +493,9 @@ def as_sizes(
 
     `hint` ends the message about a sequence of sequences.
     """
-    # A tuple of ordinary integers is usual, and is recognized without a loop in Python.
-    usual = type(values) is tuple and {*map(type, values)} == {int}
-    if usual and max(values) < 2**64 and min(values) > -(2**64):
+    # A tuple of ordinary integers is recognized without a loop in Python.
+    has_integers = type(values) is tuple and {*map(type, values)} == {int}
+    if has_integers and max(values) < 2**64 and min(values) > -(2**64):
         return typing.cast("tuple[int, ...]", values)
     # JAX wants a static argument that has a hash, as a tuple has and a list has not.
     check_static(operator, name, values, "a tuple of integers")
