@@ -33,7 +33,6 @@ else:
 INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 # JAX documents this class in jax.extend.lowering, which JAX 0.9 lacks.
 Context = mlir.LoweringRuleContext
-NO_MESH = AbstractMesh((), ())
 
 # The attributes that lead to each name, from an object that JAX documents.
 UNDOCUMENTED = {
@@ -176,7 +175,7 @@ def lower(
         avals_out=list(map(bare, _need("result types", context))),
     )
     rule = _need("lower", mlir)(form, multiple_results=True)
-    with use_abstract_mesh(NO_MESH):
+    with use_abstract_mesh(AbstractMesh((), ())):
         return rule(bare_context, *operands, **static)
 
 

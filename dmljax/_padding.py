@@ -40,15 +40,9 @@ from dmljax._types import Sizes
 NAME = "PADDING"
 # The arguments of the function, as its messages name them.
 X = "x (InputTensor)"
-MODE = "mode (PaddingMode)"
 VALUE = "value (PaddingValue)"
 START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
-# Ends the message to a caller who passes one list of pairs, as np.pad takes it.
-HINT_ABOUT_PAIRS = (
-    " One list of pairs (before, after), as np.pad takes it, becomes both paddings by "
-    "start, end = zip(*pairs)."
-)
 # The names of the modes. Other cases work as well, but are not typed.
 ModeName = (
     Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
@@ -107,8 +101,12 @@ def padding(
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
     x = as_array(NAME, X, x)
-    start = as_sizes(NAME, START, start_padding, HINT_ABOUT_PAIRS)
-    end = as_sizes(NAME, END, end_padding, HINT_ABOUT_PAIRS)
+    pairs = (
+        " One list of pairs (before, after), as np.pad takes it, becomes both paddings "
+        "by start, end = zip(*pairs)."
+    )
+    start = as_sizes(NAME, START, start_padding, pairs)
+    end = as_sizes(NAME, END, end_padding, pairs)
     mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(NAME, VALUE, value, x.dtype, cast=True)
@@ -121,20 +119,20 @@ def padding(
 
 def _as_mode(mode: Any) -> PaddingMode:
     """Returns the mode of a name or a number: all of them share a compiled program."""
-    if type(mode) is PaddingMode:
-        return mode
+    name = "mode (PaddingMode)"
     if isinstance(mode, (jax.Array, np.ndarray)):
-        mode = as_integer(NAME, MODE, mode)
-    elif isinstance(mode, str):
-        if mode.upper() in forms.MODES:
-            return forms.MODES[mode.upper()]
-        names = ", ".join(forms.MODES).lower()
+        mode = as_integer(NAME, name, mode)
+    if not isinstance(mode, str):
+        return as_member(NAME, name, mode, PaddingMode)
+    try:
+        return PaddingMode(mode)
+    except ValueError:
+        names = ", ".join([*PaddingMode.__members__, "REFLECT"]).lower()
         meant = PaddingMode.OTHER_NAMES.get(mode.upper(), "").lower()
         raise DescriptorError(
-            f"{NAME}: {MODE} is {as_python(mode)}; it must be one of {names}."
+            f"{NAME}: {name} is {as_python(mode)}; it must be one of {names}."
             f"{f' Write mode={meant!r}.' if meant else ''}"
-        )
-    return as_member(NAME, MODE, mode, PaddingMode)
+        ) from None
 
 
 @compiled("start", "end", "mode")
@@ -163,15 +161,10 @@ def check_padding(
 ) -> tuple[int, ...]:
     """Checks the padding against the input, and returns the sizes of the output.
 
-    Args:
-      names: the operator, its input and both paddings, as messages name them.
-      sizes: the sizes of the input.
-      start: the padding before each axis.
-      end: the padding after each axis.
-      mode: the mode.
+    `names` are the operator, its input and both paddings, as messages name them.
     """
-    operator, x, start_name, end_name = names
-    for name, pads in ((start_name, start), (end_name, end)):
+    operator, x, *pad_names = names
+    for name, pads in zip(pad_names, (start, end), strict=True):
         if len(pads) != len(sizes):
             raise DescriptorError(
                 f"{operator}: {name} is {show(pads)}, while {x} has sizes "
@@ -227,19 +220,8 @@ def _unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array
     return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
 
 
-def _transpose_adjoint(
-    static: dict[str, Any], cotangent: jax.Array, operands: Sequence[Any]
-) -> Sequence[jax.Array]:
-    """Pads the cotangent. The adjoint under CONSTANT cuts, and its transpose adds 0."""
-    if static["mode"] is not PaddingMode.CONSTANT:
-        return PADDING(cotangent, **static)
-    return PADDING(
-        cotangent, jnp.zeros((1,) * cotangent.ndim, cotangent.dtype), **static
-    )
-
-
 def _division(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
-    """Says that padding is independent along the dimensions that it does not pad."""
+    """Padding is independent along the dimensions that it does not pad."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
     return Division({*range(x.ndim)} - padded, "as operands")
 
@@ -261,5 +243,6 @@ ADJOINT = OperatorPrimitive(
     outputs=functools.partial(forms.padded_type, sign=-1),
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
-    transpose=_transpose_adjoint,
+    # Without a value, CONSTANT pads by zeros.
+    transpose=lambda static, cotangent, _: PADDING(cotangent, **static),
 )

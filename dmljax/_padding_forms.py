@@ -15,7 +15,7 @@ import functools
 import itertools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import jax
 import jax.numpy as jnp
@@ -87,11 +87,8 @@ class PaddingMode(enum.IntEnum):
 
     @classmethod
     def _missing_(cls, value: object) -> "PaddingMode | None":
-        return MODES.get(value.upper()) if isinstance(value, str) else None
-
-
-# The modes by their names, in upper case.
-MODES = {**PaddingMode.__members__, "REFLECT": PaddingMode.REFLECTION}
+        name = value.upper() if isinstance(value, str) else ""
+        return cls.REFLECTION if name == "REFLECT" else cls.__members__.get(name)
 
 
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
@@ -142,7 +139,7 @@ def by_axes(
     start: Pads,
     end: Pads,
     mode: PaddingMode,
-    last_first: bool,
+    last_first: bool = True,
 ) -> Outputs:
     """Pads one axis after the other by `pad`, a function of one axis.
 
@@ -155,11 +152,9 @@ def by_axes(
     (benchmarks/results/nvidia-h200.csv and x86_64-cpu.csv, "[first axis first]").
     """
     if mode is PaddingMode.CONSTANT:
-        return (_pad_constant(x, value[0], start, end),)
+        return (_pad_constant(x, *value, start=start, end=end),)
     axes = padded_axes(x.ndim, start, end)
-    if last_first:
-        axes.reverse()
-    for axis, before, after in axes:
+    for axis, before, after in reversed(axes) if last_first else axes:
         x = pad(x, axis, before, after, mode)
     return (x,)
 
@@ -255,14 +250,14 @@ def pad_strips(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """
     no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
     if static["mode"] is PaddingMode.CONSTANT or no_bits:
-        return by_axes(write_strips, x, *value, last_first=True, **static)
-    bits = x.dtype
-    if jnp.issubdtype(x.dtype, np.floating):
-        bits = np.dtype(f"uint{jnp.finfo(x.dtype).bits}")
+        return by_axes(write_strips, x, *value, **static)
+    dtype = x.dtype
+    if jnp.issubdtype(dtype, np.floating):
+        dtype = np.dtype(f"uint{jnp.finfo(dtype).bits}")
     with mode_of(x):
         # XLA for CPUs converts bfloat16 to float32 and back. It copies integers.
-        x_bits = lax.bitcast_convert_type(x, bits)
-        (padded,) = by_axes(write_strips, x_bits, last_first=True, **static)
+        bits = lax.bitcast_convert_type(x, dtype)
+        (padded,) = by_axes(write_strips, bits, **static)
         return (lax.bitcast_convert_type(keep_fusible(padded), x.dtype),)
 
 
@@ -296,7 +291,7 @@ def join(
     return jnp.pad(x, around, mode=name)
 
 
-pad_gather = functools.partial(by_axes, gather, last_first=True)
+pad_gather = functools.partial(by_axes, gather)
 pad_join = functools.partial(by_axes, join, last_first=False)
 
 
@@ -346,16 +341,19 @@ def pad_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     return form(x, *value, **static)
 
 
-def _pad_constant(x: jax.Array, value: jax.Array, start: Pads, end: Pads) -> jax.Array:
+def _pad_constant(x: jax.Array, *value: jax.Array, start: Pads, end: Pads) -> jax.Array:
+    """Pads all axes with a value. Without a value, pads by zeros."""
     config = [(0, 0, 0)] * x.ndim
     for axis, before, after in padded_axes(x.ndim, start, end):
         config[axis] = (before, after, 0)
     # XLA's pad takes one scalar. A vmap over the value makes one value for each batch
     # element, and this value is selected beside a padding of zeros.
-    if value.size == 1:
-        return lax.pad(x, value.reshape(()), config)
+    if value and value[0].size == 1:
+        return lax.pad(x, value[0].reshape(()), config)
     padded = lax.pad(x, x.dtype.type(0), config)
-    return jnp.where(is_inside(padded.shape, start, end), padded, value)
+    if not value:
+        return padded
+    return jnp.where(is_inside(padded.shape, start, end), padded, *value)
 
 
 def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
@@ -376,23 +374,14 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
 # THE ADJOINT
 
 
-class Summand(NamedTuple):
-    """A part that is added to the inside, and the element where it begins."""
-
-    part: jax.Array
-    at: int
-
-
 def adjoint(
     cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
     """Adds the padding of the cotangent to its inside, one axis after the other."""
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
-        size = cotangent.shape[axis] - before - after
-        strips = _strips(size, before, after, mode)
-        (cotangent, _), *more = _summands(cotangent, axis, size, before, strips, mode)
+        (cotangent, _), *more = _summands(cotangent, axis, before, after, mode)
         for part, at in more:
-            cotangent += place_in_zeros(part, axis, at, size)
+            cotangent += place_in_zeros(part, axis, at, cotangent.shape[axis])
     return (cotangent,)
 
 
@@ -411,33 +400,46 @@ def adjoint_cpu(
         return adjoint(cotangent, start=start, end=end, mode=mode)
     for axis, before, after in padded_axes(cotangent.ndim, start, end):
         size = cotangent.shape[axis] - before - after
-        strips = _strips(size, before, after, mode)
-        if mode is not PaddingMode.EDGE:
-            period, _ = fold(size, mode)
-            strips = [part for strip in strips for part in _cut(*strip, size, period)]
-        summands = _summands(cotangent, axis, size, before, strips, mode)
+        summands = _summands(cotangent, axis, before, after, mode, cut=True)
         cotangent = _join_sums(summands, axis, size)
     return (cotangent,)
 
 
-def _strips(
-    size: int, before: int, after: int, mode: PaddingMode
-) -> list[tuple[int, int]]:
-    """Returns (first input coordinate, length) of the inside and of each strip."""
-    strips = [(0, size)]
+def _summands(
+    cotangent: jax.Array,
+    axis: int,
+    before: int,
+    after: int,
+    mode: PaddingMode,
+    *,
+    cut: bool = False,
+) -> list[tuple[jax.Array, int]]:
+    """Returns the inside and the summand of each strip, or of its pieces with `cut`.
+
+    A summand is (part, at): the part is added to the inside, where it begins at element
+    `at`.
+    """
+    size = cotangent.shape[axis] - before - after
+    strips = [(0, size)]  # the input coordinates from and to which each reaches
     if mode is not PaddingMode.CONSTANT:
-        strips += [(-before, before)] * bool(before) + [(size, after)] * bool(after)
-    return strips
+        strips += [(-before, 0)] * bool(before) + [(size, size + after)] * bool(after)
+    if cut and mode is not PaddingMode.EDGE:
+        strips = [piece for strip in strips for piece in _cut(*strip, size, mode)]
+    summands = []
+    for first, end in strips:
+        part = lax.slice_in_dim(cotangent, before + first, before + end, axis=axis)
+        summands.append(_summand(part, first, size, axis, mode))
+    return summands
 
 
-def _cut(first: int, length: int, size: int, period: int) -> list[tuple[int, int]]:
+def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
     """Cuts a strip into whole periods, and runs that are added as they are or reversed.
 
     For example, REFLECTION of 4 elements cuts 3 2 | 1 2 3 4 3 2 | 1 2. XLA for CPUs
     adds up to 8 periods faster piece by piece, as 1 2 3 4 | 3 2
     (benchmarks/results/x86_64-cpu-shapes.csv, "wrap, float32 (64, 16, 16), gradient").
     """
-    end = first + length
+    period, _ = fold(size, mode)
     begin = min(first + -first % period, end)
     periods = (end - begin) // period
     step = period if periods <= 8 else period * periods
@@ -446,45 +448,28 @@ def _cut(first: int, length: int, size: int, period: int) -> list[tuple[int, int
         turn = here + (size - here) % period  # from here on, elements are reversed
         if turn < stop and stop - here <= period:
             cuts.add(turn)
-    return [(here, stop - here) for here, stop in itertools.pairwise(sorted(cuts))]
-
-
-def _summands(
-    cotangent: jax.Array,
-    axis: int,
-    size: int,
-    before: int,
-    strips: list[tuple[int, int]],
-    mode: PaddingMode,
-) -> list[Summand]:
-    """Returns the summand of each strip along one axis."""
-    summands = []
-    for first, length in strips:
-        begin = before + first
-        part = lax.slice_in_dim(cotangent, begin, begin + length, axis=axis)
-        summands.append(_summand(part, first, size, axis, mode))
-    return summands
+    return list(itertools.pairwise(sorted(cuts)))
 
 
 def _summand(
     part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
-) -> Summand:
+) -> tuple[jax.Array, int]:
     """Returns the summand of a strip that begins at the input coordinate `first`."""
     length = part.shape[axis]
     if at_most(0, first) and at_most(first + length, size):
-        return Summand(part, first)  # the inside
+        return part, first  # the inside
     if mode is PaddingMode.EDGE:
         # JAX would widen integers that are summed. The cotangent keeps its type.
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
-        return Summand(total, 0 if at_most(first, 0) else size - 1)
+        return total, 0 if at_most(first, 0) else size - 1
     period, mirror = fold(size, mode)
     phase = _phase(first, period)
     last = mirror - phase  # the element that the first of the strip mirrors
     if at_most(phase + length, size):
-        return Summand(part, phase)
+        return part, phase
     if at_most(last + 1, size) and at_most(length - 1, last):
-        return Summand(lax.rev(part, (axis,)), last - length + 1)
-    return Summand(_sum_periods(part, phase, size, axis, mode), 0)
+        return lax.rev(part, (axis,)), last - length + 1
+    return _sum_periods(part, phase, size, axis, mode), 0
 
 
 def _phase(coordinate: int, period: int) -> int:
@@ -517,11 +502,13 @@ def _sum_periods(
     return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
 
 
-def _join_sums(summands: list[Summand], axis: int, size: int) -> jax.Array:
+def _join_sums(
+    summands: list[tuple[jax.Array, int]], axis: int, size: int
+) -> jax.Array:
     """Adds whole summands, then the others piece by piece, and joins the pieces."""
     whole = [part for part, _ in summands if part.shape[axis] == size]
     total = functools.reduce(lax.add, whole)
-    others = [one for one in summands if one.part.shape[axis] < size]
+    others = [(part, at) for part, at in summands if part.shape[axis] < size]
     ends = {at + part.shape[axis] for part, at in others}
     cuts = sorted({0, size, *ends, *(at for _, at in others)})
     pieces = []
