@@ -31,7 +31,7 @@ from dmljax._arguments import (
 from dmljax._call import check_elements, compiled
 from dmljax._check import DescriptorError, as_python, require_same, shortened, show
 from dmljax._nonzero_forms import valid_rows
-from dmljax._nonzero_rows import Index, add_rows, read_rows, repeated, write_rows
+from dmljax._nonzero_rows import add_rows, read_rows, write_rows
 from dmljax._sharding import by_xla, explicit_mesh
 from dmljax._types import to_scalar, x64_enabled
 
@@ -105,12 +105,12 @@ parts=None)
         """Shows a few counts, and types and sizes of all else, also while traced."""
         count, coordinates = self
         overflow: Any = None
-        if _is_known(count) and _is_array(coordinates):
+        if _is_known(count) and hasattr(coordinates, "ndim"):
             overflow = self.overflow
-        elif _is_array(count):
+        elif hasattr(count, "shape"):
             overflow = jax.ShapeDtypeStruct(count.shape, bool)
         fields = {"count": _brief(count), "overflow": _brief(overflow)}
-        fields["coordinates"] = _type_of(coordinates)
+        fields["coordinates"] = _brief(coordinates, most=-1)
         if isinstance(self._searched, tuple):
             fields["sizes"], fields["parts"] = map(str, self._searched)
         text = ", ".join(f"{name}={value}" for name, value in fields.items())
@@ -213,8 +213,9 @@ parts=None)
         >>> kept.take({"a": jnp.array([1, 2, 3]), "b": jnp.array([4, 5, 6])})
         {'a': Array([1, 3, 0], dtype=int32), 'b': Array([4, 6, 0], dtype=int32)}
         """
-        names, arrays, tree = _leaves(TAKE, "x", x)
-        fill_names, fills, fill_tree = _flat("fill_value", fill_value)
+        names, leaves, tree = _leaves("x", x)
+        arrays = list(map(functools.partial(as_array, TAKE), names, leaves))
+        fill_names, fills, fill_tree = _leaves("fill_value", fill_value)
         if fill_tree != tree:
             if fill_names != ["fill_value"]:
                 raise _other_tree(TAKE, "fill_value", fill_tree, tree)
@@ -298,9 +299,9 @@ NonzeroCoordinates.__module__ = "dmljax"
 
 def nonzero_result(searched: ResultShape, outputs: Iterable[Any]) -> NonzeroCoordinates:
     """Makes a result of its static data and its arrays."""
-    found = NonzeroCoordinates._make(outputs)
-    found._searched = searched
-    return found
+    result = NonzeroCoordinates._make(outputs)
+    result._searched = searched
+    return result
 
 
 def _is_known(value: Any) -> bool:
@@ -310,21 +311,11 @@ def _is_known(value: Any) -> bool:
     return value.is_fully_addressable and not value.is_deleted()
 
 
-def _is_array(value: Any) -> bool:
-    """Whether a leaf of the tree is an array, or stands for one."""
-    return hasattr(value, "shape") and hasattr(value, "dtype")
-
-
-def _brief(value: Any) -> str:
-    """Shows the elements of a small array that are known."""
-    if _is_known(value) and value.size <= 8:
+def _brief(value: Any, most: int = 8) -> str:
+    """Shows a known array of at most so many elements, or the type of another."""
+    if _is_known(value) and value.size <= most:
         return as_python(np.asarray(value).tolist())
-    return _type_of(value)
-
-
-def _type_of(value: Any) -> str:
-    """Shows the type and the sizes of an array, and all else as it is."""
-    if _is_array(value):
+    if hasattr(value, "shape"):
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     return as_python(value)
 
@@ -332,7 +323,7 @@ def _type_of(value: Any) -> str:
 # TREES OF ARRAYS
 
 
-def _flat(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
+def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
     """Returns the leaves of a tree, each with its name, and the structure.
 
     A name is what a caller would write: "x" for a lone array, or "x['a']".
@@ -347,40 +338,30 @@ def _flat(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
     return names, [leaf for _, leaf in paths], structure
 
 
-def _leaves(method: str, argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
-    """Returns the leaves as `_flat` does, as arrays."""
-    names, leaves, structure = _flat(argument, tree)
-    pairs = zip(names, leaves, strict=True)
-    return names, [as_array(method, name, leaf) for name, leaf in pairs], structure
-
-
-def _other_tree(method: str, argument: str, own: Any, wanted: Any) -> DescriptorError:
+def _other_tree(
+    method: str, argument: str, structure: Any, wanted: Any
+) -> DescriptorError:
     alternative = " or be a scalar" * (argument == "fill_value")
     return DescriptorError(
-        f"{method}: {argument} is a tree {shortened(str(own), 90)}, while x is "
+        f"{method}: {argument} is a tree {shortened(str(structure), 90)}, while x is "
         f"{shortened(str(wanted), 90)}; it must have the same structure{alternative}."
     )
 
 
 def _written(kept: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any:
     """Writes the rows of a tree into the arrays of another."""
-    names, arrays, tree = _leaves(method, "x", x)
-    row_names, written, row_tree = _leaves(method, "rows", rows)
+    convert = functools.partial(as_array, method)
+    names, leaves, tree = _leaves("x", x)
+    arrays = list(map(convert, names, leaves))
+    row_names, row_leaves, row_tree = _leaves("rows", rows)
+    row_arrays = list(map(convert, row_names, row_leaves))
     if row_tree != tree:
         raise _other_tree(method, "rows", row_tree, tree)
     named = tuple(zip(names, row_names, strict=True))
-    return tree.unflatten(_write(kept, arrays, written, method, named))
+    return tree.unflatten(_write(kept, arrays, row_arrays, method, named))
 
 
 # TAKE, PUT AND ADD
-
-READ: Callable[..., jax.Array] = read_rows
-WRITES: dict[str, Callable[..., jax.Array]] = {PUT: write_rows, ADD: add_rows}
-# What to write for a single row.
-BY_MASK = {
-    PUT: " jnp.where(mask, rows, x) writes one value to all of them.",
-    ADD: " jnp.where(mask, x + rows, x) adds one value to all of them.",
-}
 
 
 @compiled("names")
@@ -390,44 +371,34 @@ def _take(
     fills: Sequence[jax.Array],
     names: tuple[str, ...],
 ) -> list[jax.Array]:
-    taken = []
+    results = []
     for name, x, fill in zip(names, arrays, fills, strict=True):
         leading = _leading_dimensions(TAKE, kept, name, x)
-        check_elements(TAKE, kept.coordinates.shape[:-1] + x.shape[leading:])
+        sizes = kept.coordinates.shape[:-1] + x.shape[leading:]
+        check_elements(TAKE, sizes)
+        run = functools.partial(_by_parts, read_rows, sizes)
         spec = _rows_spec(x, kept, leading)
-        taken.append(_over_mesh(_read_parts, spec, kept, drop_weak_type(x), fill))
-    return taken
-
-
-def _read_parts(kept: NonzeroCoordinates, x: jax.Array, fill: jax.Array) -> jax.Array:
-    parts, valid, index = _in_parts(kept, x)
-    rows = _along_batch(READ, kept)(parts, valid, index)
-    return jnp.where(repeated(valid, rows), rows, fill)
-
-
-def _along_batch(function: Callable[..., Any], kept: Any) -> Callable[..., Any]:
-    """Maps a function of rows along the dimensions of the count."""
-    for _ in range(kept.count.ndim):
-        function = jax.vmap(function)
-    return function
+        results.append(_over_mesh(run, spec, kept, drop_weak_type(x), fill))
+    return results
 
 
 @compiled("method", "names")
 def _write(
     kept: NonzeroCoordinates,
     arrays: Sequence[jax.Array],
-    written: Sequence[jax.Array],
+    row_arrays: Sequence[jax.Array],
     method: str,
     names: tuple[tuple[str, str], ...],
 ) -> list[jax.Array]:
     results = []
-    for (name, row_name), x, rows in zip(names, arrays, written, strict=True):
+    for (name, row_name), x, rows in zip(names, arrays, row_arrays, strict=True):
         leading = _leading_dimensions(method, kept, name, x)
         taken = f"take({name}) for {name} of sizes {show(x.shape)}"
         wanted = kept.coordinates.shape[:-1] + x.shape[leading:]
         remedy = ""
         if rows.ndim == 0:
-            remedy = BY_MASK[method]
+            verb, value = ("writes", "rows") if method == PUT else ("adds", "x + rows")
+            remedy = f" jnp.where(mask, {value}, x) {verb} one value to all of them."
         sizes = (row_name, rows.shape), (taken, wanted)
         require_same(method, "sizes", *sizes, remedy)
         types = (row_name, rows.dtype), (name, x.dtype)
@@ -439,20 +410,12 @@ def _write(
             )
         result = drop_weak_type(x)
         if 0 not in x.shape[:leading] + rows.shape:
-            run = functools.partial(_write_parts, method)
+            write: Any = write_rows if method == PUT else add_rows
+            run = functools.partial(_by_parts, write, x.shape)
             spec = jax.typeof(x).sharding.spec
             result = _over_mesh(run, spec, kept, result, drop_weak_type(rows))
         results.append(result)
     return results
-
-
-def _write_parts(
-    method: str, kept: NonzeroCoordinates, x: jax.Array, rows: jax.Array
-) -> jax.Array:
-    parts, valid, index = _in_parts(kept, x)
-    write = _along_batch(WRITES[method], kept)
-    written: jax.Array = write(parts, rows, valid, index).reshape(x.shape)
-    return written
 
 
 def _leading_dimensions(
@@ -467,7 +430,13 @@ def _leading_dimensions(
         raise DescriptorError(f"{method}: {LOST[kept._searched]}")
     sizes, _ = kept._searched
     batch = _batch_sizes(method, kept)
-    _check_columns(method, kept, sizes)
+    columns = kept.coordinates.shape[-1]
+    if columns < len(sizes):
+        raise DescriptorError(
+            f"{method}: the coordinates have columns={columns}, while the array that "
+            f"was searched has sizes {show(sizes)}; write columns={len(sizes)}, one "
+            "for each dimension, or leave it out."
+        )
     wanted = batch + sizes
     if x.ndim < len(wanted) or not all(map(same_size, wanted, x.shape)):
         text = (
@@ -484,7 +453,7 @@ def _leading_dimensions(
     return len(wanted)
 
 
-def same_size(wanted: Any, own: Any) -> bool:
+def same_size(wanted: int | str, size: Any) -> bool:
     """Whether a size is the one that was searched, where a symbolic size is its text.
 
     In a later program, a number may stand for a symbolic size.
@@ -492,7 +461,8 @@ def same_size(wanted: Any, own: Any) -> bool:
     >>> same_size(4, 4), same_size("n", 4), same_size(4, 5)
     (True, True, False)
     """
-    return str(wanted) == str(own) or (isinstance(wanted, str) and isinstance(own, int))
+    known = isinstance(wanted, str) and isinstance(size, int)
+    return known or str(wanted) == str(size)
 
 
 def _batch_sizes(method: str, kept: NonzeroCoordinates) -> tuple[Any, ...]:
@@ -509,18 +479,6 @@ def _batch_sizes(method: str, kept: NonzeroCoordinates) -> tuple[Any, ...]:
             "rows first, and then slice them."
         )
     return count.shape if parts is None else count.shape[:-1]
-
-
-def _check_columns(
-    method: str, kept: NonzeroCoordinates, sizes: tuple[Any, ...]
-) -> None:
-    columns = kept.coordinates.shape[-1]
-    if columns < len(sizes):
-        raise DescriptorError(
-            f"{method}: the coordinates have columns={columns}, while the array that "
-            f"was searched has sizes {show(sizes)}; write columns={len(sizes)}, one "
-            "for each dimension, or leave it out."
-        )
 
 
 def _check_index_mode(
@@ -541,21 +499,26 @@ def _check_index_mode(
         )
 
 
-def _in_parts(
-    kept: NonzeroCoordinates, x: jax.Array
-) -> tuple[jax.Array, jax.Array, Index]:
-    """Returns (x split into parts, a mask of valid rows, an index into each part).
+def _by_parts(
+    function: Callable[..., jax.Array],
+    sizes: tuple[int, ...],
+    kept: NonzeroCoordinates,
+    x: jax.Array,
+    other: jax.Array,
+) -> jax.Array:
+    """Maps a function of rows over the parts of `x`. The result has these sizes.
 
-    For example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4
-    is row 1 of the second part.
+    The function takes `x`, the rows or a scalar, a mask of valid rows and an index. For
+    example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4 is
+    row 1 of the second part.
     """
     assert isinstance(kept._searched, tuple)
-    sizes, parts = kept._searched
+    searched, parts = kept._searched
     *batch, rows, columns = kept.coordinates.shape
     integer = np.int64 if x64_enabled() else np.int32
     coordinates = lax.convert_element_type(kept.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
-    if not sizes:  # a scalar has a coordinate as well: 0
+    if not searched:  # a scalar has a coordinate as well: 0
         x = x.reshape(*batch, 1, *x.shape[len(batch) :])
     if parts is not None:
         axis = len(batch) - 1
@@ -563,7 +526,10 @@ def _in_parts(
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
         part = lax.broadcasted_iota(integer, (*batch, rows), axis)
         index[0] = index[0] - part * to_scalar(length, integer)
-    return x, valid_rows(kept.count, rows), tuple(index)
+    for _ in batch:
+        function = jax.vmap(function, in_axes=(0, 0 if other.ndim else None, 0, 0))
+    valid = valid_rows(kept.count, rows)
+    return function(x, other, valid, tuple(index)).reshape(sizes)
 
 
 # SEVERAL DEVICES
@@ -577,7 +543,7 @@ def _rows_spec(x: jax.Array, kept: NonzeroCoordinates, leading: int) -> list[Any
     """
     axes = jax.typeof(x).sharding.spec
     counts = jax.typeof(kept.count).sharding.spec
-    first = [own or other for own, other in zip(axes, counts, strict=False)]
+    first = [names or others for names, others in zip(axes, counts, strict=False)]
     spec = [*first, None, *axes[leading:]]
     sizes = kept.coordinates.shape[:-1] + x.shape[leading:]
     mesh = explicit_mesh(x, kept.count)
@@ -615,9 +581,9 @@ def _over_mesh(
 # A PYTREE
 
 
-def _flatten(found: NonzeroCoordinates) -> tuple[Any, ResultShape]:
-    keys = map(jax.tree_util.GetAttrKey, found._fields)
-    return tuple(zip(keys, found, strict=True)), found._searched
+def _flatten(kept: NonzeroCoordinates) -> tuple[Any, ResultShape]:
+    keys = map(jax.tree_util.GetAttrKey, kept._fields)
+    return tuple(zip(keys, kept, strict=True)), kept._searched
 
 
 jax.tree_util.register_pytree_with_keys(NonzeroCoordinates, _flatten, nonzero_result)

@@ -1,5 +1,9 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
+Each function takes an array `x`, a mask `valid` of (rows,), and an index: (rows,)
+coordinates for each leading dimension of `x`. The other dimensions of `x` are those of
+a row. `jax.vmap` maps the functions along a batch.
+
 A row that is not *valid* is read somewhere in the array, and is written nowhere. Valid
 rows have different coordinates: writes and derivatives rely on it. Which rows are
 valid, and where they lie, is for the caller to say.
@@ -33,20 +37,26 @@ from dmljax._nonzero_forms import WRITE_ONCE
 from dmljax._types import to_scalar
 
 Index = tuple[jax.Array, ...]  # the coordinates of rows along each dimension
-WIDE = 16  # values of a row from which on the inverse index pays
 
 # READ
 
 
-def read_rows(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Reads the valid rows, and any row for the others: all reads are in range."""
+def read_rows(
+    x: jax.Array, fill: jax.Array, valid: jax.Array, index: Index
+) -> jax.Array:
+    """Returns the valid rows of `x`, and `fill` in place of the others.
+
+    `fill` has the type of `x`, and is broadcast. All reads are in range.
+    """
     if 0 not in x.shape:
-        return _read(x, valid, index)
-    # Nothing is read, but the result is made of `x`: JAX ignores the device of an
-    # argument that a program does not read.
-    row_sizes = x.shape[len(index) :]
-    widths = [(0, valid.shape[0], 0)] + [(0, 0, 0)] * len(row_sizes)
-    return lax.pad(x.reshape(0, *row_sizes), x.dtype.type(0), widths)
+        rows = _read(x, valid, index)
+    else:
+        # Nothing is read, but the result is made of `x`: JAX ignores the device of an
+        # argument that a program does not read.
+        row_sizes = x.shape[len(index) :]
+        widths = [(0, valid.shape[0], 0)] + [(0, 0, 0)] * len(row_sizes)
+        rows = lax.pad(x.reshape(0, *row_sizes), x.dtype.type(0), widths)
+    return jnp.where(repeated(valid, rows), rows, fill)
 
 
 @jax.custom_jvp
@@ -73,8 +83,8 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def _is_wide(x: jax.Array, index: Index) -> bool:
-    """Whether the inverse index pays for rows of so many values."""
-    return at_most(WIDE, math.prod(x.shape[len(index) :]))
+    """Whether the inverse index pays for rows of so many values: 16 and more."""
+    return at_most(16, math.prod(x.shape[len(index) :]))
 
 
 def _gather(x: jax.Array, index: Index, **options: Any) -> jax.Array:
@@ -92,7 +102,7 @@ def _gather(x: jax.Array, index: Index, **options: Any) -> jax.Array:
 def add_rows(
     x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
 ) -> jax.Array:
-    """Adds each valid row at its place."""
+    """Adds each valid row at its coordinates."""
     return x.at[_past_the_end(x, valid, index)].add(rows, **WRITE_ONCE)
 
 
@@ -122,7 +132,7 @@ def write_rows(
 def scatter_rows(
     x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
 ) -> jax.Array:
-    """Writes each valid row to its place. A scatter drops places past the end."""
+    """Writes each valid row by a scatter, which drops an index past the end."""
     return x.at[_past_the_end(x, valid, index)].set(rows, **WRITE_ONCE)
 
 
@@ -152,12 +162,12 @@ def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
 
 
 def repeated(first: jax.Array, x: jax.Array) -> jax.Array:
-    """Returns an array of the sizes of `x`: a value of `first` for a whole row."""
-    return lax.broadcast_in_dim(first, x.shape, range(first.ndim))
+    """Returns an array that jnp.where broadcasts: a value of `first` for each row."""
+    return lax.expand_dims(first, range(first.ndim, x.ndim))
 
 
 def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
-    """Returns the row of each element, and the number of rows if it has none."""
+    """Returns the inverse index: the row of each element, or the number of rows."""
     sizes = x.shape[: len(index)]
     rows = valid.shape[0]
     none = jnp.full(sizes, to_scalar(rows, np.uint32))
@@ -165,6 +175,6 @@ def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
 
 
 def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
-    """Returns the index, where rows that are not valid have a place past the end."""
+    """Returns the index, where rows that are not valid are past the end of `x`."""
     first, *others = index
     return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others

@@ -81,7 +81,8 @@ from dmljax._check import (
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
-from dmljax._nonzero_rows import read_rows
+from dmljax._nonzero_forms import valid_rows
+from dmljax._nonzero_rows import read_rows, repeated
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import (
@@ -420,24 +421,22 @@ def _split_columns(
         found = lax.slice_in_dim(found, 0, rows).T
     columns = []
     for column, fill in zip(found, fills, strict=True):
+        column = column.astype(dtype)
         filling = jnp.asarray(0 if fill is None else fill, dtype)
-        columns.append(_fill(count, column.astype(dtype), rows, filling))
+        if count is None:
+            column = _lengthen(column, rows, filling)
+        else:
+            column = jnp.where(valid_rows(count, rows), column, filling)
+        columns.append(column)
     return tuple(columns)
 
 
-def _fill(
-    count: jax.Array | None, found: jax.Array, rows: int, filling: jax.Array
-) -> jax.Array:
-    """Returns rows that were found, and `filling` past the count."""
-    sizes = found.shape[1:]
-    if count is None:
-        missing = rows - found.shape[0]
-        if missing == 0:
-            return found
-        return jnp.concatenate([found, jnp.broadcast_to(filling, (missing, *sizes))])
-    valid = lax.iota(np.uint32, rows) < count
-    valid = valid.reshape((rows,) + (1,) * len(sizes))
-    return jnp.where(valid, found, jnp.broadcast_to(filling, (rows, *sizes)))
+def _lengthen(x: jax.Array, rows: int, filling: jax.Array) -> jax.Array:
+    """Adds rows that hold `filling` behind those of `x`, up to so many rows."""
+    missing = rows - x.shape[0]
+    if missing == 0:
+        return x
+    return jnp.concatenate([x, jnp.broadcast_to(filling, (missing, *x.shape[1:]))])
 
 
 def extract(
@@ -581,14 +580,15 @@ def _gather_slices(
         spec = jax.typeof(values).sharding.spec
         whole = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
         values = jax.reshard(values, whole)
-    if count is None:
-        (index,) = found
-    else:
+    if count is not None:
         index = lax.slice_in_dim(found, 0, rows)[:, 0]
+        taken = _read_slices(values, filling, valid_rows(count, rows), index)
+        return jnp.moveaxis(taken, 0, axis)
+    (index,) = found
     if 0 in (values.size, rows):
         # Nothing is read. An array that is made of `values` stays on their device.
         taken = place_in_zeros(values, 0, 0, index.shape[0])
-    elif count is None:
+    else:
         # A known index is unique: the gradient is a scatter that adds nothing up.
         taken = values.at[index].get(
             mode="promise_in_bounds",
@@ -597,17 +597,18 @@ def _gather_slices(
             wrap_negative_indices=False,
             out_sharding=whole,
         )
-    else:
-        taken = _read_slices(values, lax.iota(np.uint32, rows) < count, index)
-    return jnp.moveaxis(_fill(count, taken, rows, filling), 0, axis)
+    return jnp.moveaxis(_lengthen(taken, rows, filling), 0, axis)
 
 
-def _read_slices(values: jax.Array, valid: jax.Array, index: jax.Array) -> jax.Array:
-    """Reads valid rows, and in the others a slice that is in range for checkify."""
+def _read_slices(
+    values: jax.Array, filling: jax.Array, valid: jax.Array, index: jax.Array
+) -> jax.Array:
+    """Reads valid rows. The index of the others is in range for checkify, too."""
     length = values.shape[0]
-    kind = jnp.result_type(int)
-    if not isinstance(length, int) or length <= np.iinfo(kind).max:
-        return read_rows(values, valid, (lax.convert_element_type(index, kind),))
+    integer = jnp.result_type(int)
+    if not isinstance(length, int) or length <= np.iinfo(integer).max:
+        index = lax.convert_element_type(index, integer)
+        return read_rows(values, filling, valid, (index,))
     # The indices of jax.numpy are signed, and can't reach the end of such an array.
     slices = lax.GatherDimensionNumbers(
         offset_dims=tuple(range(1, values.ndim)),
@@ -616,7 +617,8 @@ def _read_slices(values: jax.Array, valid: jax.Array, index: jax.Array) -> jax.A
     )
     inside = jnp.where(valid, index, np.uint32(0))[:, None]
     sizes = (1, *values.shape[1:])
-    return lax.gather(values, inside, slices, sizes, mode="promise_in_bounds")
+    rows = lax.gather(values, inside, slices, sizes, mode="promise_in_bounds")
+    return jnp.where(repeated(valid, rows), rows, filling)
 
 
 def tril(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
