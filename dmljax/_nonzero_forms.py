@@ -116,35 +116,28 @@ def flatten_lines(
     *,
     rank: int,
     size: int | None,
-    fill: int | None = None,
 ) -> tuple[Lines, Callable[[jax.Array, jax.Array], Outputs]]:
     """Returns the lines of a batch, and a function that restores the batch.
 
-    The function takes (lines,) counts and (lines, rows, columns) coordinates. If there
-    is a `fill`, the coordinates past the count are 0, and the function fills them.
+    The function takes (lines,) counts and (lines, rows, columns) coordinates.
     """
     split = x.ndim - rank
     rows = math.prod(x.shape[split:]) if size is None else size
-    kept = (*map(slice, x.shape[:split]), slice(rows))
+    wanted = (*map(slice, x.shape[:split]), slice(rows))
     # Scatters need something to work on. An array without elements gets a zero, and a
     # line without rows gets one. `restore` drops these again.
-    enlarged = 0 in (*x.shape, rows)
+    is_enlarged = 0 in (*x.shape, rows)
+    if is_enlarged:
+        rows = max(rows, 1)
     if 0 in x.shape:
         x = jnp.pad(x, [(0, int(n == 0)) for n in x.shape])
-    if enlarged:
-        rows = max(rows, 1)
-    batch = x.shape[:split]
-    sizes = x.shape[split:]
+    batch, sizes = x.shape[:split], x.shape[split:]
 
     def restore(count: jax.Array, coordinates: jax.Array) -> Outputs:
-        # Rows past the count have 0 so far. With None they may have anything.
-        if fill:
-            valid = valid_rows(count, rows)[..., None]
-            coordinates = jnp.where(valid, coordinates, np.uint32(fill))
         count = count.reshape(batch)
-        coordinates = coordinates.reshape(*batch, rows, coordinates.shape[-1])
-        if enlarged:
-            return count[kept[:-1]], coordinates[kept]
+        coordinates = coordinates.reshape(*batch, *coordinates.shape[1:])
+        if is_enlarged:
+            return count[wanted[:-1]], coordinates[wanted]
         return count, coordinates
 
     lines = math.prod(batch)
@@ -154,6 +147,21 @@ def flatten_lines(
     else:
         origins = jnp.broadcast_to(origin, (*batch, *[1] * rank)).ravel()
     return Lines(flat, origins, sizes, rows), restore
+
+
+def unravel_rows(
+    offset: jax.Array, counts: jax.Array, lines: Lines, columns: int, fill: int | None
+) -> jax.Array:
+    """Returns the coordinates of the rows up to each count, and `fill` past it.
+
+    `offset` has (lines, rows). Where `fill` is None, its rows past the count are
+    unraveled like the others: coordinates of 0, if the offset is 0.
+    """
+    coordinates = unravel(offset, lines.sizes, columns)
+    if fill is None:
+        return coordinates
+    valid = valid_rows(counts, lines.rows)[..., None]
+    return jnp.where(valid, coordinates, np.uint32(fill))
 
 
 def pack(x: jax.Array, multiple: int = BIT_WORD) -> jax.Array:
@@ -220,7 +228,7 @@ def nonzero_scatter(
     Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
     12 MiB below `MANY`. With `size=`, `nonzero_words` takes half a byte.
     """
-    lines, restore = flatten_lines(x, origin, rank=rank, size=size, fill=fill)
+    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
     with index_mode(lines.x.shape[1], lines.rows) as integer:
         bits = is_nonzero(lines.x)
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
@@ -231,7 +239,8 @@ def nonzero_scatter(
         row = jnp.where(bits, ends - 1, to_scalar(lines.rows, integer))
         write = functools.partial(write_offsets, rows=lines.rows)
         offset = jax.vmap(write)(row, lines.origin)
-    return restore(count, unravel(offset, lines.sizes, columns))
+    # The rows past the count have the offset 0, and need no fill to be 0.
+    return restore(count, unravel_rows(offset, count, lines, columns, fill or None))
 
 
 def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
@@ -263,7 +272,7 @@ def nonzero_words(
 
     `compact` replaces these: `(words, starts, origin, rows) -> offsets`, by lines.
     """
-    lines, restore = flatten_lines(x, origin, rank=rank, size=size, fill=fill)
+    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
     words = bit_words(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
@@ -275,7 +284,8 @@ def nonzero_words(
     with index_mode(lines.x.shape[1], lines.rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
         offset = compact(words, starts, lines.origin)
-    return restore(count, unravel(offset, lines.sizes, columns))
+    # The rows past the count have the offset 0, and need no fill to be 0.
+    return restore(count, unravel_rows(offset, count, lines, columns, fill or None))
 
 
 def scatter_bits(
@@ -427,9 +437,11 @@ def nonzero_walk(
         walk = Walk(zero, offset, lax.full((height,), 0, np.uint32))
         walk = lax.fori_loop(zero, to_scalar(height * width, index), visit, walk)
         # Without `size`, a line may have many more rows than set bits.
-        most = isinstance(lines.rows, int) and lines.rows >= BLOCK
-        unravel_all = unravel_blocks if size is None and most else unravel_rows
-        coordinates = unravel_all(walk, lines, columns, fill or 0)
+        if size is None and isinstance(lines.rows, int) and lines.rows >= BLOCK:
+            coordinates = unravel_blocks(walk, lines, columns, fill or 0)
+        else:
+            offset = lax.reshape(walk.offset[:-8], (height, lines.rows))
+            coordinates = unravel_rows(offset, walk.counts, lines, columns, fill or 0)
     return restore(walk.counts, coordinates)
 
 
@@ -449,10 +461,10 @@ def visit_bytes(
     visited = lax.dynamic_index_in_dim(packed, k, keepdims=False)
     for i, byte in enumerate(visited):
         bits = lax.dynamic_index_in_dim(table, byte.astype(k.dtype), keepdims=False)
-        found = (origin + np.uint32(8 * i) + bits)[:, None]
+        offsets = (origin + np.uint32(8 * i) + bits)[:, None]
         # The next line overwrites the numbers that a line writes past its end.
-        at = lax.min(row, end)
-        offset = lax.dynamic_update_slice_in_dim(offset, found, at, 0)
+        first = lax.min(row, end)
+        offset = lax.dynamic_update_slice_in_dim(offset, offsets, first, 0)
         row += lax.population_count(byte).astype(k.dtype)
     count = (row - begin).astype(np.uint32)
     counts = lax.dynamic_update_index_in_dim(counts, count, line, 0)
@@ -469,14 +481,6 @@ def set_bits() -> np.ndarray:
     byte = np.arange(256, dtype=np.uint8)
     unset = 1 - np.unpackbits(byte[:, None], axis=1, bitorder="little")
     return np.argsort(unset, axis=1, kind="stable").astype(np.uint32)
-
-
-def unravel_rows(walk: Walk, lines: Lines, columns: int, fill: int) -> jax.Array:
-    """Returns the coordinates of the rows up to each count, and `fill` past it."""
-    height, rows = walk.counts.size, lines.rows
-    offset = lax.reshape(walk.offset[: height * rows], (height, rows))
-    valid = valid_rows(walk.counts, rows)[..., None]
-    return jnp.where(valid, unravel(offset, lines.sizes, columns), np.uint32(fill))
 
 
 def unravel_blocks(walk: Walk, lines: Lines, columns: int, fill: int) -> jax.Array:
@@ -497,9 +501,9 @@ def unravel_blocks(walk: Walk, lines: Lines, columns: int, fill: int) -> jax.Arr
             start = lax.min(begin + k * block, begin + rows - block)
             offset = lax.dynamic_slice_in_dim(walk.offset, start, BLOCK)[:, 0]
             valid = start + lax.iota(dtype, BLOCK) < end
-            found = unravel(offset, lines.sizes, columns)
-            found = jnp.where(valid[:, None], found, np.uint32(fill))
-            return lax.dynamic_update_slice_in_dim(coordinates, found, start, 0)
+            block_rows = unravel(offset, lines.sizes, columns)
+            block_rows = jnp.where(valid[:, None], block_rows, np.uint32(fill))
+            return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
         blocks = lax.div(end - begin + block - 1, block)
         visited: jax.Array = lax.fori_loop(zero, blocks, visit_block, coordinates)

@@ -67,6 +67,7 @@ from dmljax._arguments import (
     check_static,
     is_integer,
     is_kept,
+    is_python_number,
     saturate,
     unwrap_array,
 )
@@ -108,7 +109,7 @@ __all__ = [
     "triu",
 ]
 PAD = "dmljax.numpy.pad"
-# The place of a mode is its number in DirectML.
+# The index of a mode is its number in DirectML.
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
 # An array to search. One of NumPy is known when a program is traced.
@@ -185,9 +186,8 @@ def pad(
             f"{PAD}: constant_values is given, which mode={mode!r} ignores."
         )
     starts, ends = _as_widths(pad_width, x.ndim)
-    # JAX takes no integer beyond its default type. NumPy takes all of the array's.
-    fit = functools.partial(as_element, PAD, "constant_values", x.dtype)
-    values = jax.tree.map(fit, unwrap_array(constant_values))
+    convert = functools.partial(_as_element, PAD, "constant_values", x.dtype)
+    values = jax.tree.map(convert, unwrap_array(constant_values))
     return _pad(x, values, starts, ends, mode)
 
 
@@ -363,17 +363,17 @@ def find_columns(
             f"{name}: fill_value is {fill_value}; it must be a scalar or a "
             f"tuple of {x.ndim}."
         )
-    kind = jnp.result_type(int)
+    integer = jnp.result_type(int)
     for length in x.shape:
         # JAX takes a symbolic size to be below 2^31.
-        if isinstance(length, int) and length > np.iinfo(kind).max + 1:
+        if isinstance(length, int) and length > np.iinfo(integer).max + 1:
             raise DescriptorError(
-                f"{name}: a has sizes {show(x.shape)}; coordinates of "
-                f"{length} elements do not fit in {kind}. Turn on JAX's x64 mode with "
-                "jax.config.update('jax_enable_x64', True), or use dmljax."
-                "nonzero_coordinates, whose coordinates are uint32."
+                f"{name}: a has sizes {show(x.shape)}; coordinates of {length} "
+                f"elements do not fit in {integer}. Turn on JAX's x64 mode with jax."
+                "config.update('jax_enable_x64', True), or use dmljax.nonzero_"
+                "coordinates, whose coordinates are uint32."
             )
-    fills = tuple([as_element(name, "fill_value", kind, fill) for fill in fills])
+    fills = tuple([_as_element(name, "fill_value", integer, fill) for fill in fills])
     count, found, rows = _find(name, x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
@@ -394,8 +394,8 @@ def _find(
         if isinstance(size, int) and size < 0:
             raise DescriptorError(f"{name}: size is {size}; it must be at least 0.")
     if isinstance(x, np.ndarray) and (size is None or isinstance(size, int)):
-        kind = jnp.result_type(int)
-        columns = [column[:size].astype(kind) for column in np.nonzero(x)]
+        integer = jnp.result_type(int)
+        columns = [column[:size].astype(integer) for column in np.nonzero(x)]
         return None, columns, len(columns[0]) if size is None else size
     found = nonzero_coordinates(x, size=size)
     if size is not None:
@@ -534,9 +534,7 @@ def take_slices(
     fill_value: ArrayLike,
 ) -> jax.Array:
     """Returns the slices of `values` along `axis` that are chosen, and fills."""
-    # JAX takes no integer beyond its default type. The type of the values may hold it.
-    element = as_element(name, "fill_value", values.dtype, fill_value)
-    fill = _as_array(name, "fill_value", element)
+    fill = _as_element(name, "fill_value", values.dtype, fill_value)
     length = values.shape[axis]
     longer = not at_most(condition.size, length)
     within = condition[:length] if longer else condition
@@ -666,55 +664,50 @@ def triu(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
 
 
 def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
-    x = _as_array(f"dmljax.numpy.{function}", "m", m)
-    if not isinstance(k, int):
-        if is_symbolic_dim(k):  # no number yet when the program is traced
-            k = jnp.asarray(k)
-        if isinstance(k, jax.Array):
-            return _keep(x, k, function, 0)
-        try:
-            k = operator.index(k)
-        except TypeError:
-            raise TypeError(
-                f"dmljax.numpy.{function}: k is {as_python(k)}; it must be an integer."
-            ) from None
-    return _keep(x, None, function, k)
-
-
-@compiled("function", "k")
-def _keep(x: jax.Array, diagonal: jax.Array | None, function: str, k: int) -> jax.Array:
-    """Keeps the triangle from or up to a diagonal, which is data or a number."""
     name = f"dmljax.numpy.{function}"
+    x = _as_array(name, "m", m)
     if x.ndim < 2:
         raise DescriptorError(
             f"{name}: m has sizes {show(x.shape)}; it must have at least 2 dimensions."
         )
-    bound: Any = k
-    if diagonal is not None:
-        if not is_integer(diagonal.dtype):
+    if is_symbolic_dim(k):  # no number yet when the program is traced
+        k = jnp.asarray(k)
+    if isinstance(k, jax.Array):
+        if not is_integer(k.dtype):
             raise TypeError(
-                f"{name}: k has data type {show(diagonal.dtype)}; it must have an "
-                "integer type."
+                f"{name}: k has data type {show(k.dtype)}; it must have an integer "
+                "type."
             )
-        if diagonal.ndim != 0:
+        if k.ndim != 0:
             raise DescriptorError(
-                f"{name}: k has sizes {show(diagonal.shape)}; it must be a scalar. "
-                "jax.vmap gives each matrix of a batch one of its own."
+                f"{name}: k has sizes {show(k.shape)}; it must be a scalar. jax.vmap "
+                "gives each matrix of a batch one of its own."
             )
-        bound = diagonal
+    else:
+        try:
+            k = operator.index(k)
+        except TypeError:
+            raise TypeError(
+                f"{name}: k is {as_python(k)}; it must be an integer."
+            ) from None
     begin = end = None
     if function == "tril":
-        begin = as_bound(bound, 1)
+        begin = as_bound(k, 1)
     else:
-        end = as_bound(bound)
-    kept = diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
-    return as_weak_as(x, kept)
+        end = as_bound(k)
+    triangle = diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
+    return as_weak_as(x, triangle)
 
 
 def as_bound(k: Any, offset: int = 0) -> Any:
     """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
     if isinstance(k, int):
         return min(max(k + offset, INT32_MIN), INT32_MAX)
+    return _saturated_sum(k, offset)
+
+
+@compiled("offset")
+def _saturated_sum(k: jax.Array, offset: int) -> jax.Array:
     diagonal = saturate(k, np.dtype(np.int32))
     return lax.min(diagonal, np.int32(INT32_MAX - offset)) + offset
 
@@ -824,26 +817,34 @@ def as_weak_as(x: jax.Array, result: jax.Array) -> jax.Array:
 
 
 def _as_searchable(name: str, argument: str, value: ArrayLike) -> Searchable:
-    """Returns an array to search. NumPy's stays one, in the type that JAX gives it."""
-    given = unwrap_array(value)
-    if not isinstance(given, (np.ndarray, np.generic)):
-        return _as_array(name, argument, value)
-    if given.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
-        with np.errstate(over="ignore"):  # past the largest float is infinity
-            given = given.astype(jax.dtypes.canonicalize_dtype(given.dtype))
-    return np.asarray(as_array(name, argument, given))
+    """Returns an argument in the type that JAX gives it. An array of NumPy stays one.
+
+    A list is refused, as in jax.numpy.
+    """
+    array = unwrap_array(value)
+    if isinstance(array, (np.ndarray, np.generic)):
+        if array.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
+            with np.errstate(over="ignore"):  # past the largest float is infinity
+                array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+        return np.asarray(as_array(name, argument, array))
+    if is_python_number(array):
+        array = jnp.asarray(array)
+    return as_array(name, argument, array)
 
 
 def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:
-    """Returns an argument as an array, and refuses a list, as jax.numpy does."""
-    array: Any = value
-    if is_kept(array):
-        return array  # type: ignore[no-any-return]
-    given = unwrap_array(value)
-    arrays = (jax.Array, np.ndarray, np.generic)
-    if not isinstance(given, (*arrays, int, float, complex)):
-        raise TypeError(
-            f"{name}: {argument} is {type(given).__name__}; it must be an array or a "
-            "number. Convert it with jnp.asarray."
-        )
-    return jnp.asarray(as_array(name, argument, jnp.asarray(given)))
+    """Returns an argument as an array of JAX, in the type that JAX gives it."""
+    if is_kept(value):
+        return typing.cast("jax.Array", value)
+    return jnp.asarray(_as_searchable(name, argument, value))
+
+
+def _as_element(name: str, argument: str, dtype: np.dtype, value: Any) -> Any:
+    """Returns a number, or an array, that is converted to `dtype` later.
+
+    JAX takes no integer beyond its default type. NumPy takes all of the array's.
+    """
+    element = as_element(name, argument, dtype, value)
+    if element is None or is_python_number(element):
+        return element
+    return _as_array(name, argument, element)

@@ -93,6 +93,8 @@ def assert_no_array(value, text, error=TypeError):
 NO_NUMBER = "must be a number or an array, not "
 CONVERT = "; convert it with jnp.asarray"
 MASKED = ", whose mask would be lost; pass its filled() values, and the mask as"
+DESCRIBED = jax.ShapeDtypeStruct((), np.float32)
+NO_ELEMENTS = "ShapeDtypeStruct, which has no elements; jax.eval_shape traces"
 ELEMENTS = "; it must be a type of numbers that JAX has, in native byte order."
 KEYS = " jax.random.key_data makes numbers of keys, and jax.random.wrap_key_data makes"
 # JAX has no arrays of some of these types, and the others are no numbers.
@@ -113,10 +115,86 @@ NO_TYPES += ["float6_e2m3fn", "float6_e3m2fn"]
         (np.ma.masked_array(X, X > 1), f"is a masked array{MASKED}"),
         (np.ma.masked_array(1, True), f"is a masked array{MASKED}"),
         (jax.random.key(0), f"has elements of type key<fry>{ELEMENTS}{KEYS}"),
+        (DESCRIBED, f"must be an array, not {NO_ELEMENTS}"),
     ],
 )
 def test_values_that_are_no_arrays(value, text):
     assert_no_array(value, text)
+
+
+# The arrays of the other functions and methods: a name, and a call with another array.
+OTHER_ARRAYS = {
+    "dmljax.numpy.pad: array": lambda x: dnp.pad(x, 1),
+    "dmljax.numpy.pad: constant_values": lambda x: dnp.pad(X, 1, constant_values=x),
+    "dmljax.numpy.pad: constant_values (pair)": lambda x: dnp.pad(
+        X, 1, constant_values=(0, x)
+    ),
+    "dmljax.numpy.argwhere: a": dnp.argwhere,
+    "dmljax.numpy.argwhere: fill_value": lambda x: dnp.argwhere(
+        X, size=9, fill_value=x
+    ),
+    "dmljax.numpy.nonzero: a": dnp.nonzero,
+    "dmljax.numpy.nonzero: fill_value": lambda x: dnp.nonzero(
+        X, size=9, fill_value=(0, x)
+    ),
+    "dmljax.numpy.flatnonzero: a": dnp.flatnonzero,
+    "dmljax.numpy.flatnonzero: fill_value": lambda x: dnp.flatnonzero(
+        X, size=9, fill_value=x
+    ),
+    "dmljax.numpy.extract: condition": lambda x: dnp.extract(x, X),
+    "dmljax.numpy.extract: arr": lambda x: dnp.extract(X, x),
+    "dmljax.numpy.extract: fill_value": lambda x: dnp.extract(
+        X, X, size=9, fill_value=x
+    ),
+    "dmljax.numpy.compress: condition": lambda x: dnp.compress(x, X),
+    "dmljax.numpy.compress: a": lambda x: dnp.compress(X[0], x),
+    "dmljax.numpy.compress: fill_value": lambda x: dnp.compress(
+        X[0], X, size=9, fill_value=x
+    ),
+    "dmljax.numpy.tril: m": dnp.tril,
+    "dmljax.numpy.triu: m": dnp.triu,
+    "dmljax.numpy.one_hot: x": lambda x: dnp.one_hot(x, 3),
+    "dmljax.onnx.pad: data": lambda x: dox.pad(x, [1, 1]),
+    "dmljax.onnx.pad: constant_value": lambda x: dox.pad(X, [1] * 4, x),
+    "dmljax.onnx.one_hot: indices": lambda x: dox.one_hot(x, 3, VALUES),
+    "dmljax.onnx.one_hot: values": lambda x: dox.one_hot(INDICES, 3, x),
+    "dmljax.onnx.where: condition": lambda x: dox.where(x, X, X),
+    "dmljax.onnx.where: x": lambda x: dox.where(X, x, X),
+    "dmljax.onnx.where: y": lambda x: dox.where(X, X, x),
+    "dmljax.onnx.nonzero: x": dox.nonzero,
+    "dmljax.onnx.nonzero: fill_value": lambda x: dox.nonzero(X, size=9, fill_value=x),
+    "dmljax.onnx.trilu: x": dox.trilu,
+    "dmljax.onnx.eye_like: x": dox.eye_like,
+    "dmljax.onnx.compress: x": lambda x: dox.compress(x, X[0]),
+    "dmljax.onnx.compress: condition": lambda x: dox.compress(X, x),
+    "dmljax.onnx.compress: fill_value": lambda x: dox.compress(
+        X, X[0], size=9, fill_value=x
+    ),
+    "NonzeroCoordinates.take: x": lambda x: nonzero_coordinates(X).take(x),
+    "NonzeroCoordinates.take: fill_value": lambda x: nonzero_coordinates(X).take(
+        X, fill_value=x
+    ),
+    "NonzeroCoordinates.put: x": lambda x: nonzero_coordinates(X).put(x, X[0]),
+    "NonzeroCoordinates.put: rows": lambda x: nonzero_coordinates(X).put(X, x),
+    "NonzeroCoordinates.add: x": lambda x: nonzero_coordinates(X).add(x, X[0]),
+    "NonzeroCoordinates.add: rows": lambda x: nonzero_coordinates(X).add(X, x),
+}
+
+
+@pytest.mark.parametrize("argument", OTHER_ARRAYS)
+def test_a_description_is_no_array(argument):
+    """A ShapeDtypeStruct, which JAX itself refuses by words of its own."""
+    name, _, argument_name = argument.partition(": ")
+    text = f"{argument_name.split()[0]} must be an array, not {NO_ELEMENTS}"
+    assert_refused(name, text, OTHER_ARRAYS[argument], DESCRIBED, error=TypeError)
+
+
+@pytest.mark.parametrize("argument", ["fill_begin", "fill_end"])
+def test_a_description_is_no_bound(argument):
+    bounds = {"fill_begin": 0, "fill_end": 1, argument: DESCRIBED}
+    text = f"{argument} ...must be an integer that is known when the program is traced"
+    call = functools.partial(diagonal_matrix1, X, **bounds)
+    assert_refused(DIAGONAL, f"{text}, not ShapeDtypeStruct", call, error=TypeError)
 
 
 @pytest.mark.parametrize("dtype", NO_TYPES)
