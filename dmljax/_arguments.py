@@ -46,7 +46,7 @@ def is_kept(value: Any) -> bool:
 
 def is_integer(dtype: np.dtype) -> bool:
     """Whether `dtype` is an integer type, including those of 4 bits."""
-    # For NumPy, a timedelta64 is one, too.
+    # For NumPy, a timedelta64 is an integer, too.
     return jnp.issubdtype(dtype, jnp.integer) and dtype.kind != "m"
 
 
@@ -126,7 +126,7 @@ def check_numbers(operator: str, has: str, dtype: np.dtype) -> None:
 
 
 def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
-    """Returns a data type of numbers or bool from whatever stands for one."""
+    """Returns a data type of numbers or bool from whatever stands for a type."""
     try:
         # For NumPy, a number stands for its type, and so does an array, with a warning.
         if isinstance(dtype, (jax.Array, np.generic)):
@@ -209,7 +209,7 @@ def as_array(
 
 
 def _as_numpy(operator: str, name: str, number: Any) -> np.ndarray:
-    """Returns a Python number as an array of JAX's type, or of one that holds it."""
+    """Returns a Python number as an array of JAX's type, or of a type that holds it."""
     try:
         return np.array(number, jnp.result_type(number))
     except OverflowError:
@@ -242,7 +242,7 @@ def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
 
 
 def unwrap_array(value: Any) -> Any:
-    """Returns the array of an object that wraps one, such as flax's nnx.Param."""
+    """Returns the array inside of an object that wraps it, such as flax's nnx.Param."""
     if isinstance(value, (jax.Array, jax.ShapeDtypeStruct, type)):
         return value
     if hasattr(value, "__jax_array__"):
@@ -276,7 +276,7 @@ def as_scalar(
     if is_python_number(value):
         if not (cast and isinstance(value, float) and is_integer(dtype)):
             return from_python(operator, name, value, dtype)
-        # JAX gives a float that is traced its default type. This one gets it, too.
+        # JAX gives a float that is traced its default type. This float gets it, too.
         value = jnp.asarray(value)
     # Another scalar of NumPy has a type, which must be that of the tensor.
     scalar = getattr(unwrap_array(value), "ndim", 0) == 0
@@ -306,7 +306,7 @@ def convert(
     integer that does not fit saturates, and never wraps. A float for an integer type is
     an error, or, with `cast`, is truncated and saturates.
 
-    A traced Python bool has no weak type. An array of type bool is taken for one,
+    A traced Python bool has no weak type. An array of type bool is taken for a number,
     because 0 and 1 fit all types. Callers pass such an array only if it has rank 0.
     """
     if array.dtype == dtype:
@@ -372,7 +372,7 @@ def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
 def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
     """Returns a Python number as a scalar array of `dtype`, which must hold it.
 
-    A float past the largest one of the type is infinity.
+    A float past the largest float of the type is infinity.
     """
     # The usual case is short: half precision holds 65504, and NumPy gives no warning.
     is_real = type(value) in (int, float)
@@ -403,7 +403,7 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nda
         return np.array(value, dtype)
     if not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
-    # Past the largest float is infinity, or NaN in a type without one.
+    # Past the largest float is infinity, or NaN in a type without infinity.
     with np.errstate(over="ignore"):
         return np.array(value, dtype)
 

@@ -88,8 +88,8 @@ def require_same(
 ) -> None:
     """Requires that two tensors, each a name and a value of it, agree in `what`.
 
-    A message about arrays has a remedy, perhaps an empty one. One about a descriptor
-    has none, and calls its tensors by DirectML's names.
+    A message about arrays has a remedy, which may be empty. A message about a
+    descriptor has none, and calls its tensors by DirectML's names.
     """
     (one, first_value), (other, second_value) = first, second
     if first_value != second_value:
@@ -143,7 +143,7 @@ def as_python(value: Any) -> str:
     >>> as_python(10**400), as_python(-7), as_python("7")
     ('about 2^1328', '-7', "'7'")
     """
-    if type(value) is int and value.bit_length() > 128:  # no legal one has more than 64
+    if type(value) is int and value.bit_length() > 128:  # 64 are legal
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
     try:
         return shortened(" ".join(repr(value).split()))
@@ -185,7 +185,7 @@ def escaped(text: str) -> str:
 
 
 def shortened(text: str, most: int = 60) -> str:
-    """Escapes a text, and cuts a long one: its beginning and its length are left."""
+    """Escapes a text, and cuts a long text: its beginning and its length are left."""
     if len(text) <= most:
         return escaped(text)
     return f"{escaped(text[: most - 3])}... ({len(text)} characters)"

@@ -253,7 +253,7 @@ def _diagonal_matrix1(
     else:
         begin, end = span
         filled = _is_filled(column - row, end >= begin, np.int32(begin), np.int32(end))
-    # Without an `x`, all elements share one zero, and no array is read.
+    # Without an `x`, all elements share a single zero, and no array is read.
     zero = np.zeros((), described.dtype)
     on, off = (zero if array is None else drop_weak_type(array) for array in (value, x))
     return jnp.where(filled, on, off)
@@ -262,8 +262,8 @@ def _diagonal_matrix1(
 def _is_filled(top_x: jax.Array, is_ordered: Any, begin: Any, end: Any) -> jax.Array:
     """Returns whether each diagonal is filled, by DirectML's formula.
 
-    The comparisons with both bounds differ outside of the span, whichever bound is the
-    smaller one. Diagonals are counted in int32, as the bounds are.
+    The comparisons with both bounds differ outside of the span, whichever bound is
+    smaller. Diagonals are counted in int32, as the bounds are.
     """
     filled: jax.Array = is_ordered ^ ((top_x >= begin) ^ (top_x < end))
     return filled
@@ -278,12 +278,12 @@ def _is_filled_by_data(
     # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
     # of those on single numbers. The barrier keeps these out of a softmax: it takes
     # 0.092 ms with the barrier, 0.101 without (benchmarks/results/nvidia-h200.csv,
-    # "each head").
+    # "each head"; docs/development/lab_notes.md, "Selects before a softmax or a loss").
     is_ordered, begin, end = lax.optimization_barrier((end >= begin, begin, end))
     # XLA removes a select between equal arrays. Under vmap, the condition has the batch
     # of the bounds, and the iotas get it as well. Otherwise JAX broadcasts `column -
     # row` along this batch. XLA then computes the heads of a batch together, and a
-    # softmax of a window for each head takes up to 1.7 times as long.
+    # softmax of a window for each head takes up to 1.7 times as long (see there, too).
     is_ordered, begin, end = (
         lax.broadcast_in_dim(each, row.shape, (), out_sharding=sharding)
         for each in (is_ordered, begin, end)

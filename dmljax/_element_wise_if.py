@@ -49,7 +49,7 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
       condition: (...) uint8 or bool. Every value except 0 selects `a`.
       a: (...) of any type and of the sizes of `condition`, or a scalar.
       b: (...) of the type of `a` and of the sizes of `condition`, or a scalar. If `a`
-        or `b` is a Python number, the other one must be an array, and the number takes
+        or `b` is a Python number, the other must be an array, and the number takes
         its type. So do weakly typed arrays and scalars of type bool. Nothing else is
         promoted or broadcast.
 
@@ -131,7 +131,7 @@ def _same_sizes(*shapes: tuple[int, ...]) -> str:
 
 
 def _same_type(a: jax.Array, b: jax.Array) -> str:
-    """Says how both operands get one type, which holds the values of both.
+    """Says how both operands get the same type, which holds the values of both.
 
     A scalar gives way to an array, which may be large.
     """

@@ -43,19 +43,19 @@ UNDOCUMENTED = {
     "operand types": "avals_in",
     "result types": "avals_out",
     # Of a lowering rule's context: for how many devices a program is lowered. Without
-    # it, it may be for several: the form is one that XLA can divide, and a kernel that
+    # it, it may be for several: the divisible form runs, and a kernel that
     # was asked for is an error.
     "devices": "module_context.axis_context.num_devices",
     # Of a lowering rule's context: whether a program is exported. An export takes XLA's
     # form. Without it, a kernel that is the default is in the export, and older GPUs
-    # can't run it; implementation="xla" exports without one.
+    # can't run it; implementation="xla" exports no kernel.
     "export": "module_context.lowering_parameters.for_export",
     # Of an array's type: over which mesh axes of a shard_map it varies, in JAX 0.10 and
     # later, and in JAX 0.9. Without both, a shard_map needs check_vma=False for kernels
     # and derivatives.
     "manual axes": "manual_axis_type",
     "manual axes in JAX 0.9": "vma",
-    # Of an array's type: gives it a weak type. Without it, no result has one.
+    # Of an array's type: gives it a weak type. Without it, no result is weak.
     "weak type": "update",
     # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
     # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without them XLA's form
@@ -65,7 +65,7 @@ UNDOCUMENTED = {
     "pointer": "utils.memref_ptr",
     "dialects": "dialects",
     # Of a device. Without it, a kernel is taken to serve the GPU of this machine, and
-    # JAX raises an error when it compiles the kernel for an older one.
+    # JAX raises an error when it compiles the kernel for an older GPU.
     "compute capability": "compute_capability",
 }
 
@@ -110,7 +110,7 @@ def types_of(context: Context) -> list[Any]:
 
 
 def is_local(context: Context) -> bool:
-    """Whether each of these arrays lies on one device as a whole.
+    """Whether each of these arrays lies as a whole on a device.
 
     Then XLA does not divide them: the program is for one device, or this is the body of
     a shard_map, or the explicit mesh axes do not divide these arrays.
@@ -183,7 +183,7 @@ def lower(
 
 
 def with_weak_type(array: Any) -> Any:
-    """Returns the type of an array as a weak one."""
+    """Returns the type of an array as a weak type."""
     update = _read("weak type", array)
     return array if update is None else update(weak_type=True)
 
@@ -191,7 +191,7 @@ def with_weak_type(array: Any) -> Any:
 def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     """Casts arrays inside of a shard_map so that they vary over the same mesh axes.
 
-    JAX requires it of the operands of one operation
+    JAX requires it of the operands of an operation
     (https://docs.jax.dev/en/latest/notebooks/shard_map.html). An array that is the same
     on all devices varies over no axis. The transpose of its cast is the sum over the
     devices. Its cotangent must be that sum.

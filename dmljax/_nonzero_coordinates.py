@@ -71,8 +71,8 @@ def nonzero_coordinates(
         (DirectML has no such field.) Each part has its own count and its own rows. The
         coordinates are still those in the whole array. If the first dimension is
         divided among devices, and P is a multiple of their number, they send nothing to
-        one another; over explicit mesh axes, P must be one. None stands for the whole
-        array with a single count.
+        each other; over explicit mesh axes, P must be such a multiple. None stands for
+        the whole array with a single count.
       size: the number K of rows to return, for each part if `parts` is given.
         (DirectML has no such field.) The count is still the number of all elements that
         are not zero, so K was too small if the count is larger. Memory for K rows is
@@ -81,7 +81,7 @@ def nonzero_coordinates(
       implementation: None stands for XLA's code, or for the Pallas kernel on an NVIDIA
         GPU from Hopper on, if `x` or the coordinates have 2^20 elements or more, and
         the program is neither exported nor divided by XLA. "xla" and "pallas" ask for
-        one of them.
+        either.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
@@ -143,8 +143,8 @@ def _nonzero_coordinates(
         )
     if size is not None:
         known = isinstance(size, int)
-        # JAX can't scatter into an array that may be empty, such as one of a symbolic
-        # size. JAX takes a symbolic size to be below 2^31.
+        # JAX can't scatter into an array that may be empty, such as an array of a
+        # symbolic size. JAX takes a symbolic size to be below 2^31.
         low = 0 if known else 1
         if not decide_at_most(NAME, low, size) or (known and size > MAX_ELEMENTS):
             raise DescriptorError(
@@ -154,7 +154,7 @@ def _nonzero_coordinates(
     operands = (x,) if parts is None else _split(x, parts)
     find = BY_IMPLEMENTATION[implementation]
     outputs = find(*operands, rank=x.ndim, size=size, columns=columns, fill=fill)
-    # A symbolic size is kept as its text: it has a meaning in one program alone.
+    # A symbolic size is kept as its text: it has a meaning in its program alone.
     sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
     return nonzero_result((sizes, parts), outputs)
 

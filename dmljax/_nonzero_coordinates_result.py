@@ -283,7 +283,7 @@ parts=None)
 
         Raises:
           DescriptorError: as in ``put``.
-          TypeError: if `x` or `rows` is not an array, or is one of bools.
+          TypeError: if `x` or `rows` is not an array, or has bools.
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -454,7 +454,7 @@ def _leading_dimensions(
 
 
 def same_size(wanted: int | str, size: Any) -> bool:
-    """Whether a size is the one that was searched, where a symbolic size is its text.
+    """Whether a size is the searched size, where a symbolic size is its text.
 
     In a later program, a number may stand for a symbolic size.
 
@@ -547,7 +547,7 @@ def _rows_spec(x: jax.Array, kept: NonzeroCoordinates, leading: int) -> list[Any
     spec = [*first, None, *axes[leading:]]
     sizes = kept.coordinates.shape[:-1] + x.shape[leading:]
     mesh = explicit_mesh(x, kept.count)
-    # A mesh axis can divide one dimension, and into equal parts. Others are whole.
+    # A mesh axis divides a single dimension, and into equal parts. Others are whole.
     used: set[str] = set()
     for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
         entry = {names} if isinstance(names, str) else set(names or ())

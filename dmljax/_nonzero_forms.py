@@ -2,10 +2,10 @@
 
 A form takes a batch of tensors, (*batch, *sizes), of `rank` sizes each. It returns the
 counts, (*batch,), and the coordinates, (*batch, rows, columns). It works on lines: each
-tensor is one line of elements. If there is a second operand, `origin`, it has the
+tensor is a line of elements. If there is a second operand, `origin`, it has the
 offset of each line in its whole array. This is 0, unless a line is a part of a tensor.
 
-`nonzero_words` and the kernels pack a line into *bit words*. A bit word has one bit for
+`nonzero_words` and the kernels pack a line into *bit words*. A bit word has a bit for
 each of 32 elements, set if the element is not zero. The lowest bit is bit 0. The walk
 of a CPU packs a line into bytes, with bits in the same order. All of them compact the
 set bits into rows of coordinates, each in a different way. For example, with four
@@ -62,7 +62,7 @@ def is_nonzero(x: jax.Array) -> jax.Array:
 
 @functools.cache
 def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
-    """Returns the bits of the zeros of a floating-point type: two, one or none.
+    """Returns the bits of the zeros of a floating-point type, from none to two.
 
     >>> [hex(pattern) for pattern in zero_patterns(np.dtype("float16"))]
     ['0x0', '0x8000']
@@ -79,7 +79,7 @@ def unravel(offset: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Arra
     For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). In a part of
     a tensor, the first coordinate may be past the size of the part.
     """
-    sizes = sizes[-columns:] or (1,)  # a scalar has one coordinate
+    sizes = sizes[-columns:] or (1,)  # a scalar has a coordinate, too
     coordinates = []
     for axis, size in enumerate(sizes):
         # Each coordinate is computed from the offset. In a chain of divisions and
@@ -102,11 +102,11 @@ def valid_rows(count: jax.Array, rows: int) -> jax.Array:
 
 
 class Lines(NamedTuple):
-    """A batch of tensors, of which each is one line. All sizes are at least 1."""
+    """A batch of tensors, each of which is a line. All sizes are at least 1."""
 
     x: jax.Array  # (lines, elements)
     origin: jax.Array  # (lines,): the offset of each line in its whole array
-    sizes: tuple[int, ...]  # of one tensor
+    sizes: tuple[int, ...]  # of a tensor
     rows: int  # that a form returns for each line
 
 
@@ -125,7 +125,7 @@ def flatten_lines(
     rows = math.prod(x.shape[split:]) if size is None else size
     wanted = (*map(slice, x.shape[:split]), slice(rows))
     # Scatters need something to work on. An array without elements gets a zero, and a
-    # line without rows gets one. `restore` drops these again.
+    # line without rows gets a row. `restore` drops these again.
     is_enlarged = 0 in (*x.shape, rows)
     if is_enlarged:
         rows = max(rows, 1)
@@ -167,7 +167,7 @@ def unravel_rows(
 def pack(x: jax.Array, multiple: int = BIT_WORD) -> jax.Array:
     """Packs the flags of x != 0, for x of (lines, elements), as (lines, bytes).
 
-    A byte has the flags of eight elements, the first one in the lowest bit. Zeros are
+    A byte has the flags of eight elements, the first in the lowest bit. Zeros are
     added to a line up to a multiple of so many elements.
     """
     lines, elements = x.shape
@@ -223,7 +223,7 @@ def nonzero_scatter(
     columns: int,
     fill: int | None,
 ) -> Outputs:
-    """Counts the elements one by one, and writes the offset of each into its row.
+    """Counts element by element, and writes the offset of each into its row.
 
     Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
     12 MiB below `MANY`. With `size=`, `nonzero_words` takes half a byte.
@@ -293,7 +293,7 @@ def scatter_bits(
 ) -> jax.Array:
     """Writes the offset of each set bit of a line into its row.
 
-    The row is the number of set bits before this one.
+    The row is the number of set bits before this bit.
     """
     word = words[:, None]
     bit = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
@@ -323,7 +323,7 @@ def offsets_in_words(
 ) -> jax.Array:
     """Finds the bit of each row in the bit word of this row, and returns its offset."""
     row = lax.iota(np.uint32, word.size)
-    before = row - starts[word]  # set bits of the word before the one of this row
+    before = row - starts[word]  # set bits of the word below the bit of this row
     bit = find_bit(words[word], before)
     offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + bit
     total = starts[-1] + lax.population_count(words[-1])
@@ -362,7 +362,7 @@ def sum_in_levels(values: jax.Array) -> jax.Array:
     (size,) = values.shape
     if not isinstance(size, int):
         return lax.cumsum(values)  # JAX can't say how many levels there are
-    block = 16  # values that one level adds up
+    block = 16  # values that a level adds up
     count = -(-size // block)
     padded = jnp.pad(values, (0, count * block - size))
     blocks = padded.reshape(count, 1, block)
@@ -429,10 +429,10 @@ def nonzero_walk(
         # JAX would test signed indices for numbers below 0: a third of a round's time.
         index = np.dtype(f"uint{8 * signed.itemsize}")
         zero = lax.full((), 0, index)
-        # With one dimension in place of two, the walk takes 1.3 times as long.
+        # As an array of one dimension, the walk takes 1.3 times as long.
         offset = lax.full((height * lines.rows + 8, 1), 0, np.uint32)
-        # We chose one loop for all lines. For lines of 64 elements, a loop over lines
-        # around a loop over the bytes of each took twice as long.
+        # We chose a single loop for all lines. For lines of 64 elements, a loop over
+        # lines around a loop over the bytes of each took twice as long.
         visit = functools.partial(visit_bytes, packed=packed, width=width, lines=lines)
         walk = Walk(zero, offset, lax.full((height,), 0, np.uint32))
         walk = lax.fori_loop(zero, to_scalar(height * width, index), visit, walk)

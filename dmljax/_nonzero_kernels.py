@@ -27,7 +27,7 @@ from dmljax._types import Form, Outputs
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 
-# Pallas' backends, by platform: Mosaic GPU for NVIDIA GPUs, and the one for TPUs.
+# Pallas' backends, by platform: Mosaic GPU for NVIDIA GPUs, and Mosaic for TPUs.
 BACKENDS = {
     "cuda": "jax.experimental.pallas.mosaic_gpu",
     "tpu": "jax.experimental.pallas.tpu",
@@ -59,7 +59,7 @@ KERNELS: dict[str, Form] = {
 
 
 def check_implementation(operator: str, implementation: Any) -> None:
-    """Requires that the form that a caller asks for is a known one."""
+    """Requires that a caller asks for a form that we know."""
     # An array would be compared element by element.
     name = implementation is None or isinstance(implementation, str)
     if not (name and implementation in (None, "xla", "pallas")):

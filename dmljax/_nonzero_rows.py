@@ -116,9 +116,9 @@ def write_rows(
     # first if the program was called with it, or needs it later. On an H100, a select
     # takes 0.56 to 0.64 of the time for 2^20 elements, and 0.88 to 0.93 for 2^12
     # (benchmarks/results/nvidia-h100-80gb-hbm3.csv, "rows of a mask and back"; "[rows
-    # scattered]" is the scatter). The select lost for rows of one value. In a loop that
-    # overwrites its array, a scatter copies nothing, and a select takes 1.1 times as
-    # long with a row for each element, and twice as long with half as many rows
+    # scattered]" is the scatter). The select lost for rows of a single value. In a loop
+    # that overwrites its array, a scatter copies nothing, and a select takes 1.1 times
+    # as long with a row for each element, and twice as long with half as many rows
     # (docs/development/lab_notes.md). So we chose the select for wide rows, if there
     # are rows for at least half of the elements.
     if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):

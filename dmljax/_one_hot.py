@@ -54,7 +54,7 @@ def one_hot(
         row-major order are off and on. If it is an array of NumPy that begins with 0
         and 1, XLA can fuse the result further, for example into a loss of labels.
       size: the number of elements of each sequence, from 1 to 2^31 - 1.
-      axis: the dimension of the sequences; a negative one counts from the end.
+      axis: the dimension of the sequences; a negative axis counts from the end.
 
     Returns:
       An array (..., size, ...) of the type of `values`, differentiable in `values`.
@@ -137,7 +137,7 @@ def _one_hot(
     # and "[values]").
     if truth:
         return lax.convert_element_type(condition, values.dtype)
-    # DirectML ignores the elements past the second one.
+    # DirectML ignores the elements past the second.
     off, on = jnp.ravel(drop_weak_type(values))[:2]
     # Bits have no derivative.
     if constant and values.dtype in BITS:
@@ -181,10 +181,10 @@ def check_sizes(
 
 
 def position_of(index: jax.Array, size: int) -> jax.Array:
-    """Returns the position that each index lights. A negative one counts from the end.
+    """Returns the position that each index lights, from the end if it is negative.
 
     The type of a signed `index` must hold `size`. We read its bits as a number without
-    a sign, and take the smaller one of index and index + size:
+    a sign, and take the smaller of index and index + size:
 
     - index >= 0: the sum does not wrap around, and the index is smaller;
     - -size <= index < 0: the sum wraps around to the position;
@@ -204,7 +204,7 @@ def _is_on(index: jax.Array, sizes: tuple[int, ...], axis: int) -> jax.Array:
         index = index.astype(np.int32 if signed else np.uint32)
     # We broadcast the index first, although `position_of` could take the small array.
     # The full size costs nothing where XLA fuses. A broadcast after `position_of`
-    # keeps XLA from some fusions, or takes one more kernel.
+    # keeps XLA from some fusions, or takes a further kernel.
     index = position_of(jnp.broadcast_to(index, sizes), sizes[axis])
     sharding = jax.typeof(index).sharding
     return index == lax.broadcasted_iota(

@@ -83,8 +83,8 @@ def padding(
       has the same bits in every run.
 
     Raises:
-      DescriptorError: if a padding is negative, if there is not one padding for each
-        axis, if the mode is unknown, if the `value` of CONSTANT has another type than
+      DescriptorError: if a padding is negative, if a padding is not as long as `x` has
+        axes, if the mode is unknown, if the `value` of CONSTANT has another type than
         `x`, or if an axis of size 0 would have to be repeated.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
@@ -146,7 +146,7 @@ def _padding(
     check_padding((NAME, X, START, END), x.shape, start, end, mode)
     operands = [x]
     if value is not None:
-        # In normal form, all operands have one rank.
+        # In normal form, all operands have the same rank.
         operands.append(value.reshape((1,) * x.ndim))
     (output,) = PADDING(*operands, start=start, end=end, mode=mode)
     return output

@@ -141,7 +141,7 @@ def by_axes(
     mode: PaddingMode,
     last_first: bool = True,
 ) -> Outputs:
-    """Pads one axis after the other by `pad`, a function of one axis.
+    """Pads axis by axis, by the function `pad`.
 
     The function takes the array, the axis, the padding before and after it, and a mode
     other than CONSTANT. XLA's own pad does all axes under CONSTANT, in every form.
@@ -186,8 +186,8 @@ def gather(
     A negative padding leaves positions out: if `after` is -size, the padding before
     the axis is left.
 
-    XLA fuses the gathers of all axes into one loop. It reaches 0.85 of an H200's copy
-    bandwidth for float32 (benchmarks/results/nvidia-h200.csv, "reflect padding").
+    XLA fuses the gathers of all axes into a single loop. It reaches 0.85 of an H200's
+    copy bandwidth for float32 (benchmarks/results/nvidia-h200.csv, "reflect padding").
     """
     size = x.shape[axis]
     count = before + size + after
@@ -221,9 +221,9 @@ def write_strips(
 ) -> jax.Array:
     """Pads along one axis by zeros, and writes the strips over them.
 
-    Along a divided axis, XLA turns the gathers of both strips into one all-reduce.
-    Slices and reversals became four collectives, one after the other. A gather of all
-    positions would become an all-reduce of the whole output.
+    Along a divided axis, XLA turns the gathers of both strips into a single all-reduce.
+    Slices and reversals became four collectives, which wait for each other. A gather of
+    all positions would become an all-reduce of the whole output.
     """
     size = x.shape[axis]
     end = before + size
@@ -243,9 +243,9 @@ def write_strips(
 def pad_strips(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """Pads by strips that are written into a larger array. XLA divides this well.
 
-    On one device the gather of all positions is faster. With two H200s and a divided
-    batch of float32 images, explicit axes run it on each part and take 0.568 ms.
-    Automatic axes run the strips and take 0.609 ms
+    On a single device the gather of all positions is faster. With two H200s and a
+    divided batch of float32 images, explicit axes run it on each part and take 0.568
+    ms. Automatic axes run the strips and take 0.609 ms
     (benchmarks/results/nvidia-h200-scaling.csv).
     """
     no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
@@ -266,7 +266,8 @@ def keep_fusible(x: jax.Array) -> jax.Array:
 
     XLA for GPUs does an update at the end of a program in place, by a kernel of its own
     for each. It fuses updates that something follows. The barrier hides the 0, because
-    XLA would remove an xor that changes nothing.
+    XLA would remove an xor that changes nothing (docs/development/lab_notes.md,
+    "Strips over automatic axes").
     """
     zero = lax.optimization_barrier(lax.full((), 0, x.dtype))
     return lax.bitwise_xor(x, lax.broadcast(zero, x.shape))
@@ -277,7 +278,7 @@ def join(
 ) -> jax.Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
-    It joins one slice each time that it mirrors or repeats `x`. A gather is the same
+    It joins a slice each time that it mirrors or repeats `x`. A gather is the same
     program however wide the padding is.
     """
     size = x.shape[axis]
@@ -346,7 +347,7 @@ def _pad_constant(x: jax.Array, *value: jax.Array, start: Pads, end: Pads) -> ja
     config = [(0, 0, 0)] * x.ndim
     for axis, before, after in padded_axes(x.ndim, start, end):
         config[axis] = (before, after, 0)
-    # XLA's pad takes one scalar. A vmap over the value makes one value for each batch
+    # XLA's pad takes a scalar. A vmap over the value makes a value for each batch
     # element, and this value is selected beside a padding of zeros.
     if value and value[0].size == 1:
         return lax.pad(x, value[0].reshape(()), config)
@@ -377,7 +378,7 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
 def adjoint(
     cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
-    """Adds the padding of the cotangent to its inside, one axis after the other."""
+    """Adds the padding of the cotangent to its inside, axis by axis."""
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
         (cotangent, _), *more = _summands(cotangent, axis, before, after, mode)
         for part, at in more:

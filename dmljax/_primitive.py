@@ -3,11 +3,11 @@
 PADDING, its adjoint and NONZERO_COORDINATES are JAX primitives: each has several
 *forms*, ways to compute it. The other operators are plain functions of jax.numpy. In
 the *normal form*, all operands have one rank, with size 1 where elements share a value:
-one more batch dimension changes no attribute, and one batching rule serves every
-primitive (docs/development/design.md has more).
+a further batch dimension changes no attribute, and a single batching rule serves
+every primitive (docs/development/design.md has more).
 
 A form is chosen when a program is lowered, for the platform that it is lowered for. A
-program that is exported on one machine has the right form on another. We chose
+program that is exported on a CPU for a GPU has the form for a GPU. We chose
 primitives because jax.custom_vjp has no forward mode, jax.custom_jvp takes no rule for
 the transpose, and the body of neither knows for how many devices it is lowered. JAX
 describes the rules that a primitive needs
@@ -50,13 +50,13 @@ class OperatorPrimitive:
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
       divisible: a jax.numpy form that XLA divides among devices without sending whole
-        arrays; None if `xla` is one. It runs in every program for several devices
-        if XLA chooses the shardings.
+        arrays; None if `xla` is such a form. It runs in every program for several
+        devices if XLA chooses the shardings.
       kernel: chooses the kernel when a call is lowered, `(platform, context) -> form`,
         or None for a jax.numpy form.
       transpose: the transpose of an operator that is linear in all operands, `(static
         attributes, cotangent, operands) -> cotangents`, with None where none is needed.
-        The operator has one output. None for an operator without a derivative.
+        The operator has a single output. None for an operator without a derivative.
     """
 
     name: str
@@ -77,8 +77,8 @@ class OperatorPrimitive:
         batching.primitive_batchers[primitive] = self._batch
         ad.primitive_jvps[primitive] = self._jvp
         ad.primitive_transposes[primitive] = self._transpose_rule
-        # JAX takes a rule that is registered without a platform for every one that has
-        # no rule of its own, such as "rocm".
+        # JAX takes a rule that is registered without a platform for every platform
+        # that has no rule of its own, such as "rocm".
         for platform in ("", "cpu", "cuda", "tpu"):
             rule = functools.partial(self._lower, platform)
             mlir.register_lowering(primitive, rule, platform=platform or None)
@@ -169,7 +169,7 @@ class OperatorPrimitive:
 
 
 def _instantiate(tangent: Any) -> Any:
-    """Returns an array of zeros for JAX's symbol of one."""
+    """Returns an array of zeros for JAX's symbol of zeros."""
     if isinstance(tangent, ad.Zero):
         return tangent.instantiate()
     return tangent
@@ -180,7 +180,7 @@ def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
 
     A primitive is always compiled to be evaluated, also where the caller has disabled
     jit. If JAX's debug_nans finds a NaN in a program, JAX runs the program again and
-    evaluates its primitives one by one: each has to find its own NaN.
+    evaluates each primitive by itself: each has to find its own NaN.
     """
     config: Any = jax.config
     tests = {"nan": jnp.isnan} if config.jax_debug_nans else {}

@@ -67,12 +67,12 @@ def over_explicit_mesh(
 ) -> Outputs:
     """Returns the outputs of an `OperatorPrimitive` for operands on a mesh.
 
-    At least one operand is sharded.
+    Some operand is sharded.
     """
     axes: dict[int, tuple[str, ...]] = {}
     for operand in operands:
         for dimension, names in _divided(operand).items():
-            # A dimension of size 1 is shared: every device needs its one element. Two
+            # A dimension of size 1 is shared: every device needs its element. Two
             # operands divide a dimension alike: `jax.vmap` refuses other batches, and
             # all operands but one have size 1 along other dimensions.
             if operand.shape[dimension] != 1:

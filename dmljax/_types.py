@@ -15,8 +15,8 @@ import numpy as np
 # A form takes arrays and static attributes, and returns the operator's outputs.
 Outputs = tuple[jax.Array, ...]
 Form = Callable[..., Outputs]
-# The type of an argument that stands for a list of sizes. An array of sizes has one
-# dimension.
+# The type of an argument that stands for a list of sizes. An array of sizes has rank
+# 1.
 Sizes = Sequence[int] | np.ndarray
 
 # DirectML's attributes of type INT are INT32.
@@ -56,7 +56,7 @@ def index_mode(*sizes: int) -> Iterator[np.dtype]:
 
 
 def to_scalar(size: Any, dtype: np.dtype | type) -> Any:
-    """Returns a size, perhaps a symbolic one, as a scalar of a type."""
+    """Returns a size, which may be symbolic, as a scalar of a type."""
     known = isinstance(size, int)
     return np.dtype(dtype).type(size) if known else jnp.asarray(size, dtype)
 

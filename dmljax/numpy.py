@@ -12,7 +12,7 @@ For all other functions, such as ``jnp.where``, keep jax.numpy. A program that c
 - Subnormal numbers count as non-zero, on CPUs as well.
 - ``one_hot`` is right for more classes than the type of the indices can count: for 300
   classes and int8 indices, jax.nn's gives two ones. It takes floats without a warning.
-- ``tril`` and ``triu`` take any integer `k`, also a traced one.
+- ``tril`` and ``triu`` take any integer `k`, also if it is traced.
 - ``pad`` takes every integer that the array holds, and ``reflect_type="even"`` with
   every mode.
 - Other modes of ``pad``, ``reflect_type="odd"``, and the name of a mapped axis in
@@ -34,8 +34,8 @@ As in jax.numpy, a list is refused. Without `size`, the number of coordinates or
 elements to return, a call must be outside of ``jit``, or search an array of NumPy. A
 call that breaks a rule raises a TypeError or a ValueError.
 
-Each function splits its arguments into static ones, which decide shapes, and data, and
-calls a compiled function. Searches call two.
+Each function splits its arguments into static arguments, which decide shapes, and data,
+and calls a compiled function. Searches call two.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ def pad(
     Raises:
       NotImplementedError: for another mode or another `reflect_type`.
       TypeError: if `array` is not an array, or a width is not an integer.
-      ValueError: if a width is negative, if there is not one for each axis, if an axis
+      ValueError: if a width is negative, if the widths do not fit the axes, if an axis
         of size 0 would have to be repeated, or if `constant_values` is given beside
         another mode than "constant".
 
@@ -166,7 +166,7 @@ def pad(
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = _as_array(PAD, "array", array)
-    # An array as one of them would be compared element by element.
+    # An array would be compared element by element.
     if not isinstance(mode, str) or mode not in _MODES:
         raise NotImplementedError(_why_no_mode(mode))
     if not isinstance(reflect_type, str) or reflect_type != "even":
@@ -209,28 +209,25 @@ def _why_no_mode(mode: Any) -> str:
 
 def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
     """Returns how many elements to add before each axis, and how many after."""
-    if type(pad_width) is int:
-        sides = [(pad_width,) * rank] * 2
-    else:
+    starts, ends = [(pad_width,) * rank] * 2
+    if type(pad_width) is not int:
         for width in jax.tree.leaves(pad_width):
-            if type(width) is not int:
-                check_static(PAD, "pad_width", width, "integers")
-        sides = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
-    starts, ends = sides
+            check_static(PAD, "pad_width", width, "integers")
+        starts, ends = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
     return (
         as_sizes(PAD, "pad_width", tuple(starts)),
         as_sizes(PAD, "pad_width", tuple(ends)),
     )
 
 
-def _split_sides(name: str, given: Any, rank: int) -> Any:
-    """Returns what stands before each axis and what stands after it, (2, rank)."""
-    library = np if isinstance(given, np.ndarray) else jnp
+def _split_sides(name: str, sides: Any, rank: int) -> Any:
+    """Returns (2, rank): values before each axis, then values after each axis."""
+    library = np if isinstance(sides, np.ndarray) else jnp
     try:
-        return library.broadcast_to(given, (rank, 2)).T
+        return library.broadcast_to(sides, (rank, 2)).T
     except ValueError:
         raise ValueError(
-            f"{PAD}: {name} has sizes {given.shape}; it must be a number, a pair "
+            f"{PAD}: {name} has sizes {sides.shape}; it must be a number, a pair "
             f"(before, after), or a pair for each of the {rank} axes."
         ) from None
 
@@ -266,8 +263,8 @@ def argwhere(
     Args:
       a: (...) of any type and rank.
       size: the number of rows to return. If there are more non-zero elements, the last
-        ones are dropped in silence: ``dmljax.nonzero_coordinates`` returns their count
-        as well. None stands for a row for each one.
+        are dropped in silence: ``dmljax.nonzero_coordinates`` returns their count as
+        well. None stands for a row for each element.
       fill_value: the coordinates in the rows past the count, as in ``nonzero``.
 
     Returns:
@@ -299,8 +296,8 @@ def nonzero(
     Args:
       a: (...) of any type, with at least one dimension.
       size: the number of coordinates to return. If there are more non-zero elements,
-        the last ones are dropped in silence: ``dmljax.nonzero_coordinates`` returns
-        their count as well. None stands for all.
+        the last are dropped in silence: ``dmljax.nonzero_coordinates`` returns their
+        count as well. None stands for all.
       fill_value: the coordinates past the count: a scalar, or a tuple of one for each
         dimension. None stands for 0.
 
@@ -374,10 +371,10 @@ def find_columns(
                 "coordinates, whose coordinates are uint32."
             )
     fills = tuple([_as_element(name, "fill_value", integer, fill) for fill in fills])
-    count, found, rows = _find(name, x, size)
+    count, coordinates, rows = _find(name, x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
-    return _split_columns(count, found, fills, rows)
+    return _split_columns(count, coordinates, fills, rows)
 
 
 def _find(
@@ -397,30 +394,30 @@ def _find(
         integer = jnp.result_type(int)
         columns = [column[:size].astype(integer) for column in np.nonzero(x)]
         return None, columns, len(columns[0]) if size is None else size
-    found = nonzero_coordinates(x, size=size)
+    count, coordinates = nonzero_coordinates(x, size=size)
     if size is not None:
-        return found.count, found.coordinates, found.coordinates.shape[0]
-    if isinstance(found.count, jax.core.Tracer):
+        return count, coordinates, coordinates.shape[0]
+    if isinstance(count, jax.core.Tracer):
         raise jax.errors.ConcretizationTypeError(
-            found.count,
+            count,
             "A program that is traced, as by jit and vmap, needs size=, the number of "
             "elements to return.",
         )
-    return found.count, found.coordinates, int(found.count)
+    return count, coordinates, int(count)
 
 
 @compiled("rows")
 def _split_columns(
-    count: jax.Array | None, found: Any, fills: tuple[Any, ...], rows: int
+    count: jax.Array | None, coordinates: Any, fills: tuple[Any, ...], rows: int
 ) -> tuple[jax.Array, ...]:
     """Returns each coordinate of the first rows, with its fill past the count."""
-    # All columns have one type, which holds the fills as well. With `int`, a weak type,
-    # a fill of 8 bits would narrow the coordinates.
+    # All columns have the same type, which holds the fills as well. With `int`, a weak
+    # type, a fill of 8 bits would narrow the coordinates.
     dtype = jnp.result_type(jnp.result_type(int), *jax.tree.leaves(fills))
     if count is not None:
-        found = lax.slice_in_dim(found, 0, rows).T
+        coordinates = lax.slice_in_dim(coordinates, 0, rows).T
     columns = []
-    for column, fill in zip(found, fills, strict=True):
+    for column, fill in zip(coordinates, fills, strict=True):
         column = column.astype(dtype)
         filling = jnp.asarray(0 if fill is None else fill, dtype)
         if count is None:
@@ -450,7 +447,7 @@ def extract(
 
     Args:
       condition: (...) of any type. Elements that are not zero choose.
-      arr: (...) of any type. Both arrays are taken as flat ones.
+      arr: (...) of any type. Both arrays are flattened.
       size: the number of elements to return. If more are chosen, the last ones are
         dropped in silence. None stands for all.
       fill_value: the number past the last element, in the type of `arr`.
@@ -492,7 +489,7 @@ def compress(
         the flat array.
       size: the number of slices to return. If more are chosen, the last ones are
         dropped in silence. None stands for all.
-      fill_value: a number, or a slice, past the last one, in the type of `a`.
+      fill_value: a number, or a slice, past the last slice, in the type of `a`.
       out: None. JAX writes into no array.
 
     Returns:
@@ -538,12 +535,12 @@ def take_slices(
     length = values.shape[axis]
     longer = not at_most(condition.size, length)
     within = condition[:length] if longer else condition
-    count, found, rows = _find(name, within, size)
+    count, coordinates, rows = _find(name, within, size)
     if longer and size is None and condition[length:].any():
         raise DescriptorError(
             f"{name}: condition is true past the end of the axis of {length} elements."
         )
-    taken = _gather_slices(values, count, found, fill, name, axis, rows)
+    taken = _gather_slices(values, count, coordinates, fill, name, axis, rows)
     if size is None:
         return as_weak_as(values, taken)
     # With a size, the fill decides in jax.numpy, too: its type is never weak.
@@ -554,7 +551,7 @@ def take_slices(
 def _gather_slices(
     values: jax.Array,
     count: jax.Array | None,
-    found: Any,
+    coordinates: Any,
     fill: jax.Array,
     name: str,
     axis: int,
@@ -579,10 +576,10 @@ def _gather_slices(
         whole = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
         values = jax.reshard(values, whole)
     if count is not None:
-        index = lax.slice_in_dim(found, 0, rows)[:, 0]
+        index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
         taken = _read_slices(values, filling, valid_rows(count, rows), index)
         return jnp.moveaxis(taken, 0, axis)
-    (index,) = found
+    (index,) = coordinates
     if 0 in (values.size, rows):
         # Nothing is read. An array that is made of `values` stays on their device.
         taken = place_in_zeros(values, 0, 0, index.shape[0])
@@ -776,21 +773,19 @@ def _one_hot_classes(
     index = jnp.expand_dims(index, axis)
     if dtype is None:
         dtype = jnp.result_type(float)
-    kind = jax.dtypes.canonicalize_dtype(dtype)
+    dtype = jax.dtypes.canonicalize_dtype(dtype)
     if size == 0:  # the operator has no such sequences
-        return lax.slice_in_dim(index, 0, 0, axis=axis).astype(kind)
+        return lax.slice_in_dim(index, 0, 0, axis=axis).astype(dtype)
     # Without a sign, -1 is the largest number of its type, which no size reaches. In 8
     # or 16 bits a size may reach it: we widen first, and astype keeps the sign.
-    wide: Any = np.uint32
-    if index.dtype.itemsize == 8:
-        wide = np.uint64
+    wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
     # The operator sees the values 0 and 1 in an array of NumPy alone.
-    off_on = np.array([0, 1], kind)
+    off_on = np.array([0, 1], dtype)
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 
 def as_axis(name: str, argument: str, axis: int, rank: int) -> int:
-    """Returns an axis. A negative one counts from the end."""
+    """Returns an axis. A negative axis counts from the end."""
     number = as_integer(name, argument, axis)
     if not -rank <= number < rank:
         raise DescriptorError(
@@ -810,14 +805,14 @@ mlir.register_lowering(_WEAK, lambda context, x: [x])
 
 
 def as_weak_as(x: jax.Array, result: jax.Array) -> jax.Array:
-    """Returns a result with a weak type if `x` has one, as jax.numpy does."""
+    """Returns a result with a weak type if `x` has a weak type, as jax.numpy does."""
     if jax.typeof(x).weak_type:
         result = _WEAK.bind(result)
     return result
 
 
 def _as_searchable(name: str, argument: str, value: ArrayLike) -> Searchable:
-    """Returns an argument in the type that JAX gives it. An array of NumPy stays one.
+    """Returns an array in the type that JAX gives it. It stays in NumPy if it is there.
 
     A list is refused, as in jax.numpy.
     """

@@ -9,7 +9,7 @@ The functions do what ONNX's newest operators do, and need no ONNX. The sizes of
 result must be known when a program is traced: `pads`, `axes` and `depth` are numbers,
 lists or arrays that are not traced. They may have 64 bits. All other arrays are data,
 of any type. Data of 64 bits become 32 bits where JAX's x64 mode is off, if they fit.
-Types are never promoted. Where ONNX has one number, an array of one element will do.
+Types are never promoted. Where ONNX has a number, an array of one element will do.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def pad(
       data: (...) of any type and rank.
       pads: how many elements to add before each of the `axes`, and then after each. A
         negative number cuts off elements, before anything is added.
-      constant_value: one number of the type of `data`, for "constant". None means 0.
+      constant_value: a number of the type of `data`, for "constant". None means 0.
       axes: the axes to pad. None stands for all of them.
       mode: "constant", "edge", "reflect" or "wrap".
 
@@ -102,12 +102,12 @@ def pad(
     if axes is None:
         axes = range(x.ndim)
     widths = as_sizes(name, "pads", _as_numpy(pads))
-    places = [
+    padded = [
         dnp.as_axis(name, "an element of axes", axis, x.ndim)
         for axis in as_sizes(name, "axes", _as_numpy(axes))
     ]
-    n = len(places)
-    if len(set(places)) != n:
+    n = len(padded)
+    if len(set(padded)) != n:
         raise DescriptorError(f"{name}: axes is {axes}; none may occur twice.")
     if len(widths) != 2 * n:
         raise DescriptorError(
@@ -115,7 +115,7 @@ def pad(
         )
     starts = [0] * x.ndim
     ends = [0] * x.ndim
-    for axis, start, end in zip(places, widths[:n], widths[n:], strict=True):
+    for axis, start, end in zip(padded, widths[:n], widths[n:], strict=True):
         starts[axis], before = _split_width(name, start)
         ends[axis], after = _split_width(name, end)
         left = x.shape[axis] - before - after
@@ -150,7 +150,7 @@ def one_hot(
       indices: (...) integers or floats, which are truncated toward zero. A negative
         index counts from the end. NaN and an index out of [-depth, depth) light
         nothing.
-      depth: one number, the length of a sequence. A float is truncated.
+      depth: a number, the length of a sequence. A float is truncated.
       values: two numbers, off and on.
       axis: the axis of the result that the sequences lie along.
 
@@ -192,7 +192,7 @@ def one_hot(
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
-# It is one program, so that jax.debug_nans finds no NaN between two operations.
+# It is a single program, so that jax.debug_nans finds no NaN between two operations.
 @compiled()
 def _truncate(index: jax.Array) -> jax.Array:
     """Truncates indices toward zero."""
@@ -224,19 +224,17 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
            [3, 4]], dtype=int32)
     """
     name = "dmljax.onnx.where"
-    x = as_number(x)
-    y = as_number(y)
-    if is_python_number(x) and is_python_number(y):
+    a: Any = as_number(x)
+    b: Any = as_number(y)
+    if is_python_number(a) and is_python_number(b):
         raise DescriptorError(
             f"{name}: x and y are both Python numbers; one must be an array."
         )
     chosen = as_array(name, "condition", condition)
-    a: Any = x
-    b: Any = y
-    if not is_python_number(x):
-        a = as_array(name, "x", x)
-    if not is_python_number(y):
-        b = as_array(name, "y", y)
+    if not is_python_number(a):
+        a = as_array(name, "x", a)
+    if not is_python_number(b):
+        b = as_array(name, "y", b)
     if not (_has_no_type(a) or _has_no_type(b)):
         remedy = same_type("y", b.dtype, a.dtype)
         if holds(b.dtype, a.dtype):
@@ -261,7 +259,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
 
 
 def _has_no_type(value: Any) -> bool:
-    """Whether a value is a Python number, or was one before it was traced."""
+    """Whether a value is a Python number, also if it is traced."""
     return is_python_number(value) or promotion_rank(value) > 0
 
 
@@ -293,15 +291,14 @@ def nonzero(
     """
     name = "dmljax.onnx.nonzero"
     array = as_array(name, "x", x)
-    fills: Any = fill_value
-    if not isinstance(fills, tuple):
-        fills = (fill_value,) * array.ndim
-    if len(fills) != array.ndim:
+    is_tuple = isinstance(fill_value, tuple)
+    values: Any = fill_value if is_tuple else (fill_value,) * array.ndim
+    if len(values) != array.ndim:
         raise DescriptorError(
-            f"{name}: fill_value has {len(fills)} elements; it must be an integer, or "
+            f"{name}: fill_value has {len(values)} elements; it must be an integer, or "
             f"a tuple of one for each of {array.ndim} dimensions."
         )
-    fills = tuple([_as_data(name, "fill_value", fill) for fill in fills])
+    fills = tuple([_as_data(name, "fill_value", value) for value in values])
     lines = array.reshape(array.shape or (1,))
     columns = dnp.find_columns(name, lines, size, fills or None)
     return jnp.stack(columns)[: array.ndim]
@@ -312,9 +309,10 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Ar
 
     Args:
       x: (..., height, width) of any type.
-      k: one integer, the diagonal where the triangle begins or ends. A ``jax.Array`` is
+      k: an integer, the diagonal where the triangle begins or ends. A ``jax.Array`` is
         data: it may be traced, and ``jax.vmap`` gives each matrix its own.
-      upper: True for the triangle from diagonal `k` on, False for the one up to it.
+      upper: True for the triangle from diagonal `k` on, False for the triangle up to
+      it.
 
     Returns:
       An array like `x` with zeros elsewhere. It is differentiable in `x`.
@@ -352,7 +350,7 @@ def eye_like(
     Args:
       x: (height, width) of any type. Its values are not used.
       dtype: a data type, or its number in ONNX. None stands for the type of `x`.
-      k: one integer, the diagonal of the ones. It may be traced, as in ``trilu``.
+      k: an integer, the diagonal of the ones. It may be traced, as in ``trilu``.
 
     Returns:
       An array (height, width) of the type `dtype`, on the device of `x`.
@@ -371,15 +369,15 @@ def eye_like(
         raise DescriptorError(
             f"{name}: x has sizes {show(array.shape)}; it must have two dimensions."
         )
-    kind: Any = array.dtype if dtype is None else dtype
-    if isinstance(kind, (int, np.integer)) and 0 <= kind < len(_TYPES):
-        kind = _TYPES[as_integer(name, "dtype", kind)]
-    kind = as_dtype(name, kind)
-    check_x64(name, "the result (dtype)", kind)
+    of_result: Any = array.dtype if dtype is None else dtype
+    if isinstance(of_result, (int, np.integer)) and 0 <= of_result < len(_TYPES):
+        of_result = _TYPES[as_integer(name, "dtype", of_result)]
+    of_result = as_dtype(name, of_result)
+    check_x64(name, "the result (dtype)", of_result)
     begin = _as_bound(name, k)
     end = _as_bound(name, k, 1)
     # JAX makes them on the device of x.
-    zeros = jnp.zeros_like(array, dtype=kind)
+    zeros = jnp.zeros_like(array, dtype=of_result)
     return diagonal_matrix1(zeros, fill_begin=begin, fill_end=end)
 
 
@@ -400,7 +398,7 @@ def compress(
       axis: the axis of the slices. None stands for the elements of the flat `x`.
       size: the number of slices to return; later ones are left out. None stands for all
         of them: inside of ``jit``, `condition` must then be NumPy's.
-      fill_value: one number of the type of `x`, for the slices past the count.
+      fill_value: a number of the type of `x`, for the slices past the count.
 
     Returns:
       An array of the type of `x`, differentiable in `x` and `fill_value`.
@@ -437,24 +435,24 @@ def _as_numpy(value: Any) -> Any:
 
 def _as_number(name: str, argument: str, value: Any) -> Any:
     """Returns the only element of a known array, and all else as it is."""
-    given = _as_numpy(value)
-    if isinstance(given, (np.ndarray, np.generic)):
-        return _only_element(name, argument, given).item()
-    return given
+    array = _as_numpy(value)
+    if isinstance(array, (np.ndarray, np.generic)):
+        return _only_element(name, argument, array).item()
+    return array
 
 
 def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> jax.Array:
     """Returns a number, or the only element of an array, in a type."""
+    # as_scalar converts NumPy's.
+    if not is_python_number(value) and not isinstance(value, (np.ndarray, np.generic)):
+        value = as_array(name, argument, value)
     if not is_python_number(value):
-        given = value
-        if not isinstance(given, (np.ndarray, np.generic)):
-            given = as_array(name, argument, value)
-        value = _only_element(name, argument, given)
+        value = _only_element(name, argument, value)
     return jnp.asarray(as_scalar(name, argument, value, dtype, cast=True))
 
 
 def _as_data(name: str, argument: str, value: Any) -> jax.Array:
-    """Returns one integer, which may be traced, in JAX's default type.
+    """Returns an integer, which may be traced, in JAX's default type.
 
     It saturates: past the end of an array or of its diagonals, all integers are alike.
     """
