@@ -91,39 +91,39 @@ def require_same(
     A message about arrays has a remedy, which may be empty. A message about a
     descriptor has none, and calls its tensors by DirectML's names.
     """
-    (one, first_value), (other, second_value) = first, second
+    (name, first_value), (other, second_value) = first, second
     if first_value != second_value:
         if remedy is None:
-            one = f"Tensor '{one}'"
+            name = f"Tensor '{name}'"
             other = f"tensor '{other}'"
         raise DescriptorError(
-            f"{operator}: mismatched tensor {what}. {one} has {show(first_value)}, "
+            f"{operator}: mismatched tensor {what}. {name} has {show(first_value)}, "
             f"while {other} has {show(second_value)}; both must be the same."
             f"{remedy or ''}"
         )
 
 
-def is_number_of(value: Any, kind: type[enum.Enum]) -> bool:
+def is_number_of(value: Any, enum_type: type[enum.Enum]) -> bool:
     """Whether `value` is the plain number of a member of an enum."""
     # A boolean and a member of another enum are integers too, but mean something else.
     # So is NumPy's time, for NumPy.
-    number = isinstance(value, (int, np.integer))
-    other = isinstance(value, (bool, enum.Enum, np.timedelta64))
-    return number and not other and value in kind.__members__.values()
+    is_integer = isinstance(value, (int, np.integer))
+    is_other = isinstance(value, (bool, enum.Enum, np.timedelta64))
+    return is_integer and not is_other and value in enum_type.__members__.values()
 
 
-def as_member(operator: str, name: str, value: Any, kind: type[Member]) -> Member:
+def as_member(operator: str, name: str, value: Any, enum_type: type[Member]) -> Member:
     """Returns a member of an enum, given the member or its number."""
-    if isinstance(value, kind):
+    if isinstance(value, enum_type):
         return value
-    if is_number_of(value, kind):
-        return kind(int(value))
+    if is_number_of(value, enum_type):
+        return enum_type(int(value))
     # A string is refused, but a caller who writes the name of a member is told how.
-    names = list(kind.__members__)
+    names = list(enum_type.__members__)
     written = value.upper() if isinstance(value, str) else ""
-    meant = getattr(kind, "OTHER_NAMES", {}).get(written, written)
+    meant = getattr(enum_type, "OTHER_NAMES", {}).get(written, written)
     known = meant in names
-    example = f"{kind.__name__}.{meant if known else names[-1]}"
+    example = f"{enum_type.__name__}.{meant if known else names[-1]}"
     raise DescriptorError(
         f"{operator}: {name} is {as_python(value)}; it must be one of "
         f"{', '.join(names)}. Write {'' if known else 'for example '}{example}."

@@ -121,22 +121,22 @@ def diagonal_matrix1(
     zeros = scalar = None
     if x is None:
         zeros = _describe(shape, dtype)
-        kind = zeros.dtype
+        result_type = zeros.dtype
     else:
         x = as_array(NAME, X, x)
-        kind = x.dtype
+        result_type = x.dtype
         if shape is not None:
             sizes = ("shape", as_sizes(NAME, "shape", shape)), (X, x.shape)
             require_same(NAME, "sizes", *sizes, " Leave shape out.")
         if dtype is not None:
-            types = ("dtype", as_dtype(NAME, dtype)), (X, kind)
+            types = ("dtype", as_dtype(NAME, dtype)), (X, result_type)
             require_same(NAME, "data types", *types, " Leave dtype out.")
     # None stands for the frequent value 0, which the program has as a constant. Outside
     # of jit, handing a number over takes as long as the rest of a call
     # (benchmarks/results/x86_64-cpu.csv, "upper triangle", "dmljax" and "dmljax 0.0").
     # A float could be -0.0.
     if not (type(value) is int and value == 0):
-        scalar = as_scalar(NAME, VALUE, value, kind)
+        scalar = as_scalar(NAME, VALUE, value, result_type)
     begin, end = _as_bounds(fill_begin, fill_end)
     if isinstance(begin, int) and isinstance(end, int):
         return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
@@ -153,9 +153,9 @@ def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStr
             raise DescriptorError(
                 f"{NAME}: shape is {show(sizes)}; no size may be negative."
             )
-    kind = as_dtype(NAME, np.float32 if dtype is None else dtype)
-    check_x64(NAME, "the result (dtype)", kind)
-    return jax.ShapeDtypeStruct(sizes, kind)
+    result_type = as_dtype(NAME, np.float32 if dtype is None else dtype)
+    check_x64(NAME, "the result (dtype)", result_type)
+    return jax.ShapeDtypeStruct(sizes, result_type)
 
 
 def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
@@ -163,9 +163,11 @@ def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
     if fill_begin is MAIN_DIAGONAL and fill_end is MAIN_DIAGONAL:
         return 0, 1
     if fill_begin is MAIN_DIAGONAL or fill_end is MAIN_DIAGONAL:
-        missing, given = (BEGIN, END) if fill_end is not MAIN_DIAGONAL else (END, BEGIN)
+        missing, argument = (
+            (BEGIN, END) if fill_end is not MAIN_DIAGONAL else (END, BEGIN)
+        )
         raise TypeError(
-            f"{NAME}: {given} is given, and {missing} is not. Write "
+            f"{NAME}: {argument} is given, and {missing} is not. Write "
             f"{missing.split()[0]}=None for no bound, or fill_end=fill_begin + 1 for "
             "one diagonal."
         )

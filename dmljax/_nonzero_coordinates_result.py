@@ -348,7 +348,7 @@ def _other_tree(
     )
 
 
-def _written(kept: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any:
+def _written(nonzero: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any:
     """Writes the rows of a tree into the arrays of another."""
     convert = functools.partial(as_array, method)
     names, leaves, tree = _leaves("x", x)
@@ -358,7 +358,7 @@ def _written(kept: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any:
     if row_tree != tree:
         raise _other_tree(method, "rows", row_tree, tree)
     named = tuple(zip(names, row_names, strict=True))
-    return tree.unflatten(_write(kept, arrays, row_arrays, method, named))
+    return tree.unflatten(_write(nonzero, arrays, row_arrays, method, named))
 
 
 # TAKE, PUT AND ADD
@@ -366,25 +366,25 @@ def _written(kept: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any:
 
 @compiled("names")
 def _take(
-    kept: NonzeroCoordinates,
+    nonzero: NonzeroCoordinates,
     arrays: Sequence[jax.Array],
     fills: Sequence[jax.Array],
     names: tuple[str, ...],
 ) -> list[jax.Array]:
     results = []
     for name, x, fill in zip(names, arrays, fills, strict=True):
-        leading = _leading_dimensions(TAKE, kept, name, x)
-        sizes = kept.coordinates.shape[:-1] + x.shape[leading:]
+        leading = _leading_dimensions(TAKE, nonzero, name, x)
+        sizes = nonzero.coordinates.shape[:-1] + x.shape[leading:]
         check_elements(TAKE, sizes)
         run = functools.partial(_by_parts, read_rows, sizes)
-        spec = _rows_spec(x, kept, leading)
-        results.append(_over_mesh(run, spec, kept, drop_weak_type(x), fill))
+        spec = _rows_spec(x, nonzero, leading)
+        results.append(_over_mesh(run, spec, nonzero, drop_weak_type(x), fill))
     return results
 
 
 @compiled("method", "names")
 def _write(
-    kept: NonzeroCoordinates,
+    nonzero: NonzeroCoordinates,
     arrays: Sequence[jax.Array],
     row_arrays: Sequence[jax.Array],
     method: str,
@@ -392,9 +392,9 @@ def _write(
 ) -> list[jax.Array]:
     results = []
     for (name, row_name), x, rows in zip(names, arrays, row_arrays, strict=True):
-        leading = _leading_dimensions(method, kept, name, x)
+        leading = _leading_dimensions(method, nonzero, name, x)
         taken = f"take({name}) for {name} of sizes {show(x.shape)}"
-        wanted = kept.coordinates.shape[:-1] + x.shape[leading:]
+        wanted = nonzero.coordinates.shape[:-1] + x.shape[leading:]
         remedy = ""
         if rows.ndim == 0:
             verb, value = ("writes", "rows") if method == PUT else ("adds", "x + rows")
@@ -413,24 +413,24 @@ def _write(
             write: Any = write_rows if method == PUT else add_rows
             run = functools.partial(_by_parts, write, x.shape)
             spec = jax.typeof(x).sharding.spec
-            result = _over_mesh(run, spec, kept, result, drop_weak_type(rows))
+            result = _over_mesh(run, spec, nonzero, result, drop_weak_type(rows))
         results.append(result)
     return results
 
 
 def _leading_dimensions(
-    method: str, kept: NonzeroCoordinates, name: str, x: jax.Array
+    method: str, nonzero: NonzeroCoordinates, name: str, x: jax.Array
 ) -> int:
     """Returns how many dimensions of `x` come before those of a row.
 
     They are those of a batch, and those of the array that was searched. The sizes of
     both must be the same.
     """
-    if isinstance(kept._searched, str):
-        raise DescriptorError(f"{method}: {LOST[kept._searched]}")
-    sizes, _ = kept._searched
-    batch = _batch_sizes(method, kept)
-    columns = kept.coordinates.shape[-1]
+    if isinstance(nonzero._searched, str):
+        raise DescriptorError(f"{method}: {LOST[nonzero._searched]}")
+    sizes, _ = nonzero._searched
+    batch = _batch_sizes(method, nonzero)
+    columns = nonzero.coordinates.shape[-1]
     if columns < len(sizes):
         raise DescriptorError(
             f"{method}: the coordinates have columns={columns}, while the array that "
@@ -449,7 +449,7 @@ def _leading_dimensions(
                 "to them, or call this method inside of the vmap."
             )
         raise DescriptorError(text)
-    _check_index_mode(method, kept, name, x, len(wanted))
+    _check_index_mode(method, nonzero, name, x, len(wanted))
     return len(wanted)
 
 
@@ -465,11 +465,11 @@ def same_size(wanted: int | str, size: Any) -> bool:
     return known or str(wanted) == str(size)
 
 
-def _batch_sizes(method: str, kept: NonzeroCoordinates) -> tuple[Any, ...]:
+def _batch_sizes(method: str, nonzero: NonzeroCoordinates) -> tuple[Any, ...]:
     """Returns the sizes of the batch that a vmap put before the result."""
-    count, coordinates = kept
-    assert isinstance(kept._searched, tuple)
-    _, parts = kept._searched
+    count, coordinates = nonzero
+    assert isinstance(nonzero._searched, tuple)
+    _, parts = nonzero._searched
     has_all_parts = parts is None or count.shape[-1:] == (parts,)
     if not has_all_parts or coordinates.shape[:-2] != count.shape:
         text = "" if parts is None else f" of parts={parts}"
@@ -482,14 +482,14 @@ def _batch_sizes(method: str, kept: NonzeroCoordinates) -> tuple[Any, ...]:
 
 
 def _check_index_mode(
-    method: str, kept: NonzeroCoordinates, name: str, x: jax.Array, leading: int
+    method: str, nonzero: NonzeroCoordinates, name: str, x: jax.Array, leading: int
 ) -> None:
     """Requires x64 mode for large indices: without it, JAX indexes with int32.
 
     It would wrap a larger index in silence. The inverse index has the numbers of rows.
     JAX takes symbolic sizes to be below 2^31.
     """
-    rows = kept.coordinates.shape[-2]
+    rows = nonzero.coordinates.shape[-2]
     sizes = [n for n in (*x.shape[:leading], rows) if isinstance(n, int)]
     if max(sizes, default=0) >= 2**31 and not x64_enabled():
         raise DescriptorError(
@@ -502,7 +502,7 @@ def _check_index_mode(
 def _by_parts(
     function: Callable[..., jax.Array],
     sizes: tuple[int, ...],
-    kept: NonzeroCoordinates,
+    nonzero: NonzeroCoordinates,
     x: jax.Array,
     other: jax.Array,
 ) -> jax.Array:
@@ -512,11 +512,11 @@ def _by_parts(
     example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4 is
     row 1 of the second part.
     """
-    assert isinstance(kept._searched, tuple)
-    searched, parts = kept._searched
-    *batch, rows, columns = kept.coordinates.shape
+    assert isinstance(nonzero._searched, tuple)
+    searched, parts = nonzero._searched
+    *batch, rows, columns = nonzero.coordinates.shape
     integer = np.int64 if x64_enabled() else np.int32
-    coordinates = lax.convert_element_type(kept.coordinates, integer)
+    coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
     if not searched:  # a scalar has a coordinate as well: 0
         x = x.reshape(*batch, 1, *x.shape[len(batch) :])
@@ -528,25 +528,25 @@ def _by_parts(
         index[0] = index[0] - part * to_scalar(length, integer)
     for _ in batch:
         function = jax.vmap(function, in_axes=(0, 0 if other.ndim else None, 0, 0))
-    valid = valid_rows(kept.count, rows)
+    valid = valid_rows(nonzero.count, rows)
     return function(x, other, valid, tuple(index)).reshape(sizes)
 
 
 # SEVERAL DEVICES
 
 
-def _rows_spec(x: jax.Array, kept: NonzeroCoordinates, leading: int) -> list[Any]:
+def _rows_spec(x: jax.Array, nonzero: NonzeroCoordinates, leading: int) -> list[Any]:
     """Returns the mesh axes of the rows of `x`, for a result over explicit axes.
 
     The first dimensions of the rows are those of the count, and the last are those of
     `x`.
     """
     axes = jax.typeof(x).sharding.spec
-    counts = jax.typeof(kept.count).sharding.spec
+    counts = jax.typeof(nonzero.count).sharding.spec
     first = [names or others for names, others in zip(axes, counts, strict=False)]
     spec = [*first, None, *axes[leading:]]
-    sizes = kept.coordinates.shape[:-1] + x.shape[leading:]
-    mesh = explicit_mesh(x, kept.count)
+    sizes = nonzero.coordinates.shape[:-1] + x.shape[leading:]
+    mesh = explicit_mesh(x, nonzero.count)
     # A mesh axis divides a single dimension, and into equal parts. Others are whole.
     used: set[str] = set()
     for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
@@ -581,9 +581,9 @@ def _over_mesh(
 # A PYTREE
 
 
-def _flatten(kept: NonzeroCoordinates) -> tuple[Any, ResultShape]:
-    keys = map(jax.tree_util.GetAttrKey, kept._fields)
-    return tuple(zip(keys, kept, strict=True)), kept._searched
+def _flatten(nonzero: NonzeroCoordinates) -> tuple[Any, ResultShape]:
+    keys = map(jax.tree_util.GetAttrKey, nonzero._fields)
+    return tuple(zip(keys, nonzero, strict=True)), nonzero._searched
 
 
 jax.tree_util.register_pytree_with_keys(NonzeroCoordinates, _flatten, nonzero_result)

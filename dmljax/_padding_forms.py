@@ -231,12 +231,12 @@ def write_strips(
     with index_mode(end + after) as integer:
         if before:
             strip = gather(x, axis, before, -size, mode)
-            place = to_scalar(0, integer)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
+            first = to_scalar(0, integer)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, first, axis)
         if after:
             strip = gather(x, axis, -size, after, mode)
-            place = to_scalar(end, integer)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, place, axis)
+            first = to_scalar(end, integer)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, first, axis)
     return padded
 
 
@@ -248,8 +248,8 @@ def pad_strips(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     ms. Automatic axes run the strips and take 0.609 ms
     (benchmarks/results/nvidia-h200-scaling.csv).
     """
-    no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
-    if static["mode"] is PaddingMode.CONSTANT or no_bits:
+    has_no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
+    if static["mode"] is PaddingMode.CONSTANT or has_no_bits:
         return by_axes(write_strips, x, *value, **static)
     dtype = x.dtype
     if jnp.issubdtype(dtype, np.floating):
@@ -282,9 +282,9 @@ def join(
     program however wide the padding is.
     """
     size = x.shape[axis]
-    known = all(isinstance(n, int) for n in (before, size, after))
+    are_known = all(isinstance(n, int) for n in (before, size, after))
     longest = size - 1 if mode is PaddingMode.REFLECTION else size
-    if not known or max(before, after) > longest:
+    if not are_known or max(before, after) > longest:
         return gather(x, axis, before, after, mode)
     around = [(0, 0)] * x.ndim
     around[axis] = (before, after)
@@ -329,16 +329,16 @@ def pad_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
-    signal = len(axes) == 1 and last == x.ndim - 1
+    is_signal = len(axes) == 1 and last == x.ndim - 1
     run = math.prod(x.shape[last:])
     side_by_side = math.prod(x.shape[last + 1 :])
     # XLA for CPUs converts bfloat16, of kind "V", to float32 and back.
-    narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+    is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
     # A gather copies 16 and more elements that lie side by side at once, and is faster
     # with them (benchmarks/results/x86_64-cpu.csv, "reflect padding", "[join]" and
     # "[gather]").
-    long = isinstance(run, int) and run >= 96 and side_by_side < 16
-    form = pad_join if signal or (narrow and long) else pad_gather
+    is_long = isinstance(run, int) and run >= 96 and side_by_side < 16
+    form = pad_join if is_signal or (is_narrow and is_long) else pad_gather
     return form(x, *value, **static)
 
 
@@ -396,8 +396,8 @@ def adjoint_cpu(
     sums periods faster without zeros around them, and rows before columns
     (benchmarks/results/x86_64-cpu.csv, "gradient", "[zeros]").
     """
-    known = all(isinstance(n, int) for n in (*cotangent.shape, *start, *end))
-    if mode is PaddingMode.CONSTANT or not known:
+    are_known = all(isinstance(n, int) for n in (*cotangent.shape, *start, *end))
+    if mode is PaddingMode.CONSTANT or not are_known:
         return adjoint(cotangent, start=start, end=end, mode=mode)
     for axis, before, after in padded_axes(cotangent.ndim, start, end):
         size = cotangent.shape[axis] - before - after

@@ -117,8 +117,8 @@ def by_xla(
 
     `shardings` are those of the results.
     """
-    kinds = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    explicit = tuple(name for name, kind in kinds if kind == AxisType.Explicit)
+    axes = zip(mesh.axis_names, mesh.axis_types, strict=True)
+    explicit = tuple(name for name, axis_type in axes if axis_type == AxisType.Explicit)
     divided: Callable[..., Any]
     divided = jax.sharding.auto_axes(function, axes=explicit, out_sharding=shardings)
     return divided

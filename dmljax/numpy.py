@@ -768,8 +768,8 @@ def _one_hot_classes(
     if not decide_at_most(name, 0, size):
         raise DescriptorError(f"{name}: num_classes is {size}; it must be at least 0.")
     if not is_integer(index.dtype):
-        number = cast_array(index, np.dtype(np.int32))
-        index = jnp.where(index == number.astype(index.dtype), number, -1)
+        whole = cast_array(index, np.dtype(np.int32))
+        index = jnp.where(index == whole.astype(index.dtype), whole, -1)
     index = jnp.expand_dims(index, axis)
     if dtype is None:
         dtype = jnp.result_type(float)

@@ -369,15 +369,15 @@ def eye_like(
         raise DescriptorError(
             f"{name}: x has sizes {show(array.shape)}; it must have two dimensions."
         )
-    of_result: Any = array.dtype if dtype is None else dtype
-    if isinstance(of_result, (int, np.integer)) and 0 <= of_result < len(_TYPES):
-        of_result = _TYPES[as_integer(name, "dtype", of_result)]
-    of_result = as_dtype(name, of_result)
-    check_x64(name, "the result (dtype)", of_result)
+    result_type: Any = array.dtype if dtype is None else dtype
+    if isinstance(result_type, (int, np.integer)) and 0 <= result_type < len(_TYPES):
+        result_type = _TYPES[as_integer(name, "dtype", result_type)]
+    result_type = as_dtype(name, result_type)
+    check_x64(name, "the result (dtype)", result_type)
     begin = _as_bound(name, k)
     end = _as_bound(name, k, 1)
     # JAX makes them on the device of x.
-    zeros = jnp.zeros_like(array, dtype=of_result)
+    zeros = jnp.zeros_like(array, dtype=result_type)
     return diagonal_matrix1(zeros, fill_begin=begin, fill_end=end)
 
 
