@@ -73,13 +73,12 @@ def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
     return tuple(np.unique(patterns[zeros == 0]).tolist())
 
 
-def unravel(offset: jax.Array, sizes: tuple[int, ...], columns: int) -> jax.Array:
-    """Returns the last coordinates, (..., columns), of the elements at these offsets.
+def unravel(offset: jax.Array, sizes: tuple[int, ...]) -> jax.Array:
+    """Returns the coordinates, (..., columns), of the elements at these offsets.
 
     For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). In a part of
     a tensor, the first coordinate may be past the size of the part.
     """
-    sizes = sizes[-columns:] or (1,)  # a scalar has a coordinate, too
     coordinates = []
     for axis, size in enumerate(sizes):
         # Each coordinate is computed from the offset. In a chain of divisions and
@@ -106,7 +105,7 @@ class Lines(NamedTuple):
 
     x: jax.Array  # (lines, elements)
     origin: jax.Array  # (lines,): the offset of each line in its whole array
-    sizes: tuple[int, ...]  # of a tensor
+    sizes: tuple[int, ...]  # of a tensor, for each column of the coordinates
     rows: int  # that a form returns for each line
 
 
@@ -116,6 +115,7 @@ def flatten_lines(
     *,
     rank: int,
     size: int | None,
+    columns: int,
 ) -> tuple[Lines, Callable[[jax.Array, jax.Array], Outputs]]:
     """Returns the lines of a batch, and a function that restores the batch.
 
@@ -146,18 +146,19 @@ def flatten_lines(
         origins = lax.full((lines,), 0, np.uint32)
     else:
         origins = jnp.broadcast_to(origin, (*batch, *[1] * rank)).ravel()
-    return Lines(flat, origins, sizes, rows), restore
+    # A scalar has a coordinate, too. Dimensions that are left out have size 1.
+    return Lines(flat, origins, sizes[-columns:] or (1,), rows), restore
 
 
 def unravel_rows(
-    offset: jax.Array, counts: jax.Array, lines: Lines, columns: int, fill: int | None
+    offset: jax.Array, counts: jax.Array, lines: Lines, fill: int | None
 ) -> jax.Array:
     """Returns the coordinates of the rows up to each count, and `fill` past it.
 
     `offset` has (lines, rows). Where `fill` is None, its rows past the count are
     unraveled like the others: coordinates of 0, if the offset is 0.
     """
-    coordinates = unravel(offset, lines.sizes, columns)
+    coordinates = unravel(offset, lines.sizes)
     if fill is None:
         return coordinates
     valid = valid_rows(counts, lines.rows)[..., None]
@@ -216,19 +217,16 @@ def definition(x: jax.Array, *origin: jax.Array, **static: Any) -> Outputs:
 
 def nonzero_scatter(
     x: jax.Array,
-    origin: jax.Array | None = None,
-    *,
-    rank: int,
-    size: int | None,
-    columns: int,
+    *origin: jax.Array,
     fill: int | None,
+    **static: Any,
 ) -> Outputs:
     """Counts element by element, and writes the offset of each into its row.
 
     Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
     12 MiB below `MANY`. With `size=`, `nonzero_words` takes half a byte.
     """
-    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
+    lines, restore = flatten_lines(x, *origin, **static)
     with index_mode(lines.x.shape[1], lines.rows) as integer:
         bits = is_nonzero(lines.x)
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
@@ -240,7 +238,7 @@ def nonzero_scatter(
         write = functools.partial(write_offsets, rows=lines.rows)
         offset = jax.vmap(write)(row, lines.origin)
     # The rows past the count have the offset 0, and need no fill to be 0.
-    return restore(count, unravel_rows(offset, count, lines, columns, fill or None))
+    return restore(count, unravel_rows(offset, count, lines, fill or None))
 
 
 def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
@@ -259,20 +257,18 @@ def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
 
 def nonzero_words(
     x: jax.Array,
-    origin: jax.Array | None = None,
-    *,
-    rank: int,
+    *origin: jax.Array,
     size: int | None,
-    columns: int,
     fill: int | None,
     running_sum: Callable[[jax.Array], jax.Array] = lax.cumsum,
     compact: Callable[..., jax.Array] | None = None,
+    **static: Any,
 ) -> Outputs:
     """Compacts bit words by a scatter, or by a forward fill if `size` is given.
 
     `compact` replaces these: `(words, starts, origin, rows) -> offsets`, by lines.
     """
-    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
+    lines, restore = flatten_lines(x, *origin, size=size, **static)
     words = bit_words(lines.x)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
@@ -285,7 +281,7 @@ def nonzero_words(
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
         offset = compact(words, starts, lines.origin)
     # The rows past the count have the offset 0, and need no fill to be 0.
-    return restore(count, unravel_rows(offset, count, lines, columns, fill or None))
+    return restore(count, unravel_rows(offset, count, lines, fill or None))
 
 
 def scatter_bits(
@@ -395,12 +391,10 @@ class Walk(NamedTuple):
 
 def nonzero_walk(
     x: jax.Array,
-    origin: jax.Array | None = None,
-    *,
-    rank: int,
+    *origin: jax.Array,
     size: int | None,
-    columns: int,
     fill: int | None,
+    **static: Any,
 ) -> Outputs:
     """Walks over the bytes of all lines in order, and looks up the set bits of each.
 
@@ -410,7 +404,7 @@ def nonzero_walk(
     sparse masks. On a CPU this is faster than the other forms, which do work for each
     element (benchmarks/results/x86_64-cpu.csv, "[scatter]").
     """
-    lines, restore = flatten_lines(x, origin, rank=rank, size=size)
+    lines, restore = flatten_lines(x, *origin, size=size, **static)
     height, elements = lines.x.shape
     short = isinstance(elements, int) and elements < 8 * ROUND
     step = -(-elements // 8) if short else ROUND
@@ -438,10 +432,10 @@ def nonzero_walk(
         walk = lax.fori_loop(zero, to_scalar(height * width, index), visit, walk)
         # Without `size`, a line may have many more rows than set bits.
         if size is None and isinstance(lines.rows, int) and lines.rows >= BLOCK:
-            coordinates = unravel_blocks(walk, lines, columns, fill or 0)
+            coordinates = unravel_blocks(walk, lines, fill or 0)
         else:
             offset = lax.reshape(walk.offset[:-8], (height, lines.rows))
-            coordinates = unravel_rows(offset, walk.counts, lines, columns, fill or 0)
+            coordinates = unravel_rows(offset, walk.counts, lines, fill or 0)
     return restore(walk.counts, coordinates)
 
 
@@ -483,7 +477,7 @@ def set_bits() -> np.ndarray:
     return np.argsort(unset, axis=1, kind="stable").astype(np.uint32)
 
 
-def unravel_blocks(walk: Walk, lines: Lines, columns: int, fill: int) -> jax.Array:
+def unravel_blocks(walk: Walk, lines: Lines, fill: int) -> jax.Array:
     """Does what `unravel_rows` does, in blocks of rows up to each count.
 
     No division is computed for the rows past it.
@@ -501,7 +495,7 @@ def unravel_blocks(walk: Walk, lines: Lines, columns: int, fill: int) -> jax.Arr
             start = lax.min(begin + k * block, begin + rows - block)
             offset = lax.dynamic_slice_in_dim(walk.offset, start, BLOCK)[:, 0]
             valid = start + lax.iota(dtype, BLOCK) < end
-            block_rows = unravel(offset, lines.sizes, columns)
+            block_rows = unravel(offset, lines.sizes)
             block_rows = jnp.where(valid[:, None], block_rows, np.uint32(fill))
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
@@ -509,6 +503,7 @@ def unravel_blocks(walk: Walk, lines: Lines, columns: int, fill: int) -> jax.Arr
         visited: jax.Array = lax.fori_loop(zero, blocks, visit_block, coordinates)
         return visited
 
+    columns = len(lines.sizes)
     coordinates = lax.full((height * lines.rows, columns), fill, np.uint32)
     stop = to_scalar(height, dtype)
     coordinates = lax.fori_loop(zero, stop, visit_line, coordinates)

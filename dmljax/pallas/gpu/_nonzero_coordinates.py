@@ -65,12 +65,11 @@ def nonzero_coordinates(
     fill: int | None,
 ) -> Outputs:
     """Finds the coordinates: a form of the operator."""
-    lines, restore = flatten_lines(x, *origin, rank=rank, size=size)
+    lines, restore = flatten_lines(x, *origin, rank=rank, size=size, columns=columns)
     batch, elements = lines.x.shape
     rows = lines.rows
-    sizes = lines.sizes[-columns:] or (1,)  # a scalar has one coordinate
     written = min(rows, elements)
-    plan = NonzeroPlan(batch, elements, written, sizes, fill)
+    plan = NonzeroPlan(batch, elements, written, lines.sizes, fill)
     if plan.programs >= 2**31:  # more than a grid can have
         raise NoKernelError(
             f"NONZERO_COORDINATES: the kernel can't find elements in {batch} tensors "
