@@ -358,17 +358,6 @@ def drop_weak_type(array: jax.Array) -> jax.Array:
     return lax.convert_element_type(array, array.dtype)
 
 
-def as_element(operator: str, name: str, dtype: np.dtype, value: Any) -> Any:
-    """Returns a number, in `dtype` if it is an integer that JAX does not take."""
-    number = value if type(value) is int else as_number(value)
-    if type(number) is not int:
-        return value
-    low, high = _limits(jax.dtypes.canonicalize_dtype(np.int64))
-    if low <= number <= high:
-        return value
-    return from_python(operator, name, number, dtype)
-
-
 def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
     """Returns a Python number as a scalar array of `dtype`, which must hold it.
 

@@ -406,19 +406,7 @@ def nonzero_walk(
     """
     lines, restore = flatten_lines(x, *origin, size=size, **static)
     height, elements = lines.x.shape
-    short = isinstance(elements, int) and elements < 8 * ROUND
-    step = -(-elements // 8) if short else ROUND
-    width = -(-elements // (8 * step))  # rounds of a line
-    length = width * step * 8
-    flags = is_nonzero(lines.x)
-    if length != elements:
-        # The barriers make this a copy of memory. XLA would test in each element, and
-        # in JAX 0.12 also within `pack`, which then takes five times as long
-        # (docs/development/lab_notes.md, "The walk of a CPU").
-        zeros = lax.optimization_barrier(lax.full((height, length), False))
-        flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
-        flags = lax.optimization_barrier(flags)
-    packed = lax.reshape(pack(flags, 8 * step), (height * width, step))
+    packed = pack_rounds(lines.x)
     with index_mode(packed.size, height * lines.rows + elements) as signed:
         # JAX would test signed indices for numbers below 0: a third of a round's time.
         index = np.dtype(f"uint{8 * signed.itemsize}")
@@ -427,9 +415,9 @@ def nonzero_walk(
         offset = lax.full((height * lines.rows + 8, 1), 0, np.uint32)
         # We chose a single loop for all lines. For lines of 64 elements, a loop over
         # lines around a loop over the bytes of each took twice as long.
-        visit = functools.partial(visit_bytes, packed=packed, width=width, lines=lines)
+        visit = functools.partial(visit_bytes, packed=packed, lines=lines)
         walk = Walk(zero, offset, lax.full((height,), 0, np.uint32))
-        walk = lax.fori_loop(zero, to_scalar(height * width, index), visit, walk)
+        walk = lax.fori_loop(zero, to_scalar(packed.shape[0], index), visit, walk)
         # Without `size`, a line may have many more rows than set bits.
         if size is None and isinstance(lines.rows, int) and lines.rows >= BLOCK:
             coordinates = unravel_blocks(walk, lines, fill or 0)
@@ -439,11 +427,28 @@ def nonzero_walk(
     return restore(walk.counts, coordinates)
 
 
-def visit_bytes(
-    k: jax.Array, walk: Walk, packed: jax.Array, width: int, lines: Lines
-) -> Walk:
-    """Visits the bytes of round `k`, where each line takes `width` rounds."""
+def pack_rounds(x: jax.Array) -> jax.Array:
+    """Packs the flags of lines as (rounds of all lines, bytes of a round)."""
+    height, elements = x.shape
+    is_short = isinstance(elements, int) and elements < 8 * ROUND
+    step = -(-elements // 8) if is_short else ROUND
+    width = -(-elements // (8 * step))  # rounds of a line
+    length = width * step * 8
+    flags = is_nonzero(x)
+    if length != elements:
+        # The barriers make this a copy of memory. XLA would test in each element, and
+        # in JAX 0.12 also within `pack`, which then takes five times as long
+        # (docs/development/lab_notes.md, "The walk of a CPU").
+        zeros = lax.optimization_barrier(lax.full((height, length), False))
+        flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
+        flags = lax.optimization_barrier(flags)
+    return lax.reshape(pack(flags, 8 * step), (height * width, step))
+
+
+def visit_bytes(k: jax.Array, walk: Walk, packed: jax.Array, lines: Lines) -> Walk:
+    """Visits the bytes of round `k`."""
     row, offset, counts = walk
+    width = packed.shape[0] // lines.x.shape[0]  # rounds of a line
     line = lax.div(k, to_scalar(width, k.dtype))
     within = lax.rem(k, to_scalar(width, k.dtype))
     begin = line * to_scalar(lines.rows, k.dtype)

@@ -59,12 +59,13 @@ from dmljax._arguments import (
     WIDE,
     as_array,
     as_dtype,
-    as_element,
     as_integer,
+    as_number,
     as_size,
     as_sizes,
     cast_array,
     check_static,
+    from_python,
     is_integer,
     is_kept,
     is_python_number,
@@ -95,7 +96,7 @@ from dmljax._padding_forms import (
 )
 from dmljax._primitive import evaluate
 from dmljax._sharding import explicit_mesh
-from dmljax._types import INT32_MAX, INT32_MIN
+from dmljax._types import INT32_MAX, INT32_MIN, x64_enabled
 
 __all__ = [
     "argwhere",
@@ -212,7 +213,8 @@ def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
     starts, ends = [(pad_width,) * rank] * 2
     if type(pad_width) is not int:
         for width in jax.tree.leaves(pad_width):
-            check_static(PAD, "pad_width", width, "integers")
+            if type(width) is not int:
+                check_static(PAD, "pad_width", width, "integers")
         starts, ends = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
     return (
         as_sizes(PAD, "pad_width", tuple(starts)),
@@ -575,24 +577,30 @@ def _gather_slices(
         spec = jax.typeof(values).sharding.spec
         whole = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
         values = jax.reshard(values, whole)
-    if count is not None:
+    if count is None:
+        taken = _read_known(values, coordinates[0], whole)
+        taken = _lengthen(taken, rows, filling)
+    else:
         index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
         taken = _read_slices(values, filling, valid_rows(count, rows), index)
-        return jnp.moveaxis(taken, 0, axis)
-    (index,) = coordinates
-    if 0 in (values.size, rows):
+    return jnp.moveaxis(taken, 0, axis)
+
+
+def _read_known(
+    values: jax.Array, index: jax.Array, sharding: NamedSharding | None
+) -> jax.Array:
+    """Reads slices by an index that was known when the program was traced."""
+    if 0 in (values.size, index.size):
         # Nothing is read. An array that is made of `values` stays on their device.
-        taken = place_in_zeros(values, 0, 0, index.shape[0])
-    else:
-        # A known index is unique: the gradient is a scatter that adds nothing up.
-        taken = values.at[index].get(
-            mode="promise_in_bounds",
-            indices_are_sorted=True,
-            unique_indices=True,
-            wrap_negative_indices=False,
-            out_sharding=whole,
-        )
-    return jnp.moveaxis(_lengthen(taken, rows, filling), 0, axis)
+        return place_in_zeros(values, 0, 0, index.size)
+    # A known index is unique: the gradient is a scatter that adds nothing up.
+    return values.at[index].get(
+        mode="promise_in_bounds",
+        indices_are_sorted=True,
+        unique_indices=True,
+        wrap_negative_indices=False,
+        out_sharding=sharding,
+    )
 
 
 def _read_slices(
@@ -829,8 +837,9 @@ def _as_searchable(name: str, argument: str, value: ArrayLike) -> Searchable:
 
 def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:
     """Returns an argument as an array of JAX, in the type that JAX gives it."""
-    if is_kept(value):
-        return typing.cast("jax.Array", value)
+    array: Any = value
+    if is_kept(array):
+        return array  # type: ignore[no-any-return]
     return jnp.asarray(_as_searchable(name, argument, value))
 
 
@@ -839,7 +848,10 @@ def _as_element(name: str, argument: str, dtype: np.dtype, value: Any) -> Any:
 
     JAX takes no integer beyond its default type. NumPy takes all of the array's.
     """
-    element = as_element(name, argument, dtype, value)
-    if element is None or is_python_number(element):
-        return element
-    return _as_array(name, argument, element)
+    number = value if type(value) is int else as_number(value)
+    bits = 63 if x64_enabled() else 31
+    if type(number) is int and not -(2**bits) <= number < 2**bits:
+        return from_python(name, argument, number, dtype)
+    if value is None or is_python_number(value):
+        return value
+    return _as_array(name, argument, value)
