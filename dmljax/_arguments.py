@@ -17,7 +17,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
@@ -36,7 +36,7 @@ WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 def is_kept(value: Any) -> bool:
     """Whether `value` is an array of JAX that JAX keeps as it is."""
-    if not isinstance(value, jax.Array):
+    if not isinstance(value, Array):
         return False
     return value.dtype in NARROW or (value.dtype in WIDE and x64_enabled())
 
@@ -129,7 +129,7 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
     """Returns a data type of numbers or bool from whatever stands for a type."""
     try:
         # For NumPy, a number stands for its type, and so does an array, with a warning.
-        if isinstance(dtype, (jax.Array, np.generic)):
+        if isinstance(dtype, (Array, np.generic)):
             raise TypeError
         result = jnp.dtype(dtype)
     except (TypeError, ValueError):
@@ -165,7 +165,7 @@ def as_number(value: Any) -> Any:
 
 def as_array(
     operator: str, name: str, value: ArrayLike, *, strict: bool = False
-) -> jax.Array | np.ndarray:
+) -> Array | np.ndarray:
     """Returns `value` as an array of a type that JAX keeps.
 
     An array of NumPy of 64 bits becomes 32 bits where x64 mode is off, as in JAX. With
@@ -177,17 +177,17 @@ def as_array(
         does not fit in 32 bits.
     """
     if is_kept(value):
-        return typing.cast("jax.Array", value)
+        return typing.cast("Array", value)
     argument = unwrap_array(value)
-    array: jax.Array | np.ndarray
+    array: Array | np.ndarray
     if is_python_number(argument):
-        array = _as_numpy(operator, name, argument)
+        array = _number_as_array(operator, name, argument)
     elif isinstance(argument, np.ma.MaskedArray):
         raise TypeError(
             f"{operator}: {name} is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
-    elif isinstance(argument, jax.Array):
+    elif isinstance(argument, Array):
         array = argument
     elif isinstance(argument, (np.ndarray, np.generic)):
         array = np.asarray(argument)
@@ -208,7 +208,7 @@ def as_array(
     return array
 
 
-def _as_numpy(operator: str, name: str, number: Any) -> np.ndarray:
+def _number_as_array(operator: str, name: str, number: Any) -> np.ndarray:
     """Returns a Python number as an array of JAX's type, or of a type that holds it."""
     try:
         return np.array(number, jnp.result_type(number))
@@ -243,7 +243,7 @@ def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
 
 def unwrap_array(value: Any) -> Any:
     """Returns the array inside of an object that wraps it, such as flax's nnx.Param."""
-    if isinstance(value, (jax.Array, jax.ShapeDtypeStruct, type)):
+    if isinstance(value, (Array, jax.ShapeDtypeStruct, type)):
         return value
     if hasattr(value, "__jax_array__"):
         return value.__jax_array__()
@@ -264,7 +264,7 @@ def as_scalar(
     cast: bool = False,
     strict: bool = False,
     owner: str = "the tensor",
-) -> jax.Array | np.ndarray:
+) -> Array | np.ndarray:
     """Returns a scalar of type `dtype`, the type of `owner`.
 
     A Python number takes this type, and so does NumPy's of 64 bits, but with `strict`.
@@ -297,7 +297,7 @@ def convert(
     *,
     cast: bool = False,
     owner: str = "the tensor",
-) -> jax.Array:
+) -> Array:
     """Returns `array` in the type `dtype` of `owner`.
 
     `array` already has this type, or is weakly typed and is converted.
@@ -310,7 +310,7 @@ def convert(
     because 0 and 1 fit all types. Callers pass such an array only if it has rank 0.
     """
     if array.dtype == dtype:
-        same: jax.Array = array
+        same: Array = array
         return same
     kinds = "iufc"  # of the weakly typed arrays that the type takes
     if dtype == np.bool_:
@@ -331,7 +331,7 @@ def convert(
     return cast_array(array, dtype)
 
 
-def saturate(array: jax.Array, dtype: np.dtype) -> jax.Array:
+def saturate(array: Array, dtype: np.dtype) -> Array:
     """Converts integers. One that the type does not hold becomes the nearest."""
     if array.dtype == dtype:
         return array
@@ -341,7 +341,7 @@ def saturate(array: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.convert_element_type(lax.clamp(low, array, high), dtype)
 
 
-def cast_array(array: jax.Array, dtype: np.dtype) -> jax.Array:
+def cast_array(array: Array, dtype: np.dtype) -> Array:
     """Converts an array as a device does: floats saturate, and NaN becomes 0.
 
     An integer gets the real part of a complex number. JAX folds the conversion of a
@@ -353,7 +353,7 @@ def cast_array(array: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.convert_element_type(array, dtype)
 
 
-def drop_weak_type(array: jax.Array) -> jax.Array:
+def drop_weak_type(array: Array) -> Array:
     """Returns `array` without a weak type: that would let a result be promoted."""
     return lax.convert_element_type(array, array.dtype)
 
@@ -455,7 +455,7 @@ def integer(value: int) -> int:
     array: Any = value
     if isinstance(array, (jax.core.Tracer, np.ma.MaskedArray)):
         return value
-    if isinstance(array, (np.generic, np.ndarray, jax.Array)) and array.ndim == 0:
+    if isinstance(array, (np.generic, np.ndarray, Array)) and array.ndim == 0:
         return int(array) if is_integer(array.dtype) else value
     return value
 

@@ -10,7 +10,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
@@ -62,7 +62,7 @@ def diagonal_matrix1(
     value: ArrayLike = 1,
     fill_begin: ArrayLike | None = MAIN_DIAGONAL,
     fill_end: ArrayLike | None = MAIN_DIAGONAL,
-) -> jax.Array:
+) -> Array:
     """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the others.
 
     The element ``[..., row, column]`` is on diagonal ``top_x = column - row``. Diagonal
@@ -182,7 +182,7 @@ def _as_bound(name: str, bound: Any) -> Any:
         if is_symbolic_dim(bound):
             return jnp.asarray(bound)
         bound = unwrap_array(bound)
-        if isinstance(bound, jax.Array):
+        if isinstance(bound, Array):
             if not is_integer(bound.dtype):
                 raise DescriptorError(
                     f"{NAME}: {name} has data type {show(bound.dtype)}; it must have "
@@ -220,12 +220,12 @@ def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
 
 @compiled("zeros", "span")
 def _diagonal_matrix1(
-    x: jax.Array | None,
-    value: jax.Array | None,
+    x: Array | None,
+    value: Array | None,
     bounds: tuple[ArrayLike, ...],
     zeros: jax.ShapeDtypeStruct | None,
     span: tuple[int, int] | None,
-) -> jax.Array:
+) -> Array:
     """Fills between the scalars in `bounds`, which are data, or else those in `span`.
 
     A value of None is 0.
@@ -261,19 +261,17 @@ def _diagonal_matrix1(
     return jnp.where(filled, on, off)
 
 
-def _is_filled(top_x: jax.Array, is_ordered: Any, begin: Any, end: Any) -> jax.Array:
+def _is_filled(top_x: Array, is_ordered: Any, begin: Any, end: Any) -> Array:
     """Returns whether each diagonal is filled, by DirectML's formula.
 
     The comparisons with both bounds differ outside of the span, whichever bound is
     smaller. Diagonals are counted in int32, as the bounds are.
     """
-    filled: jax.Array = is_ordered ^ ((top_x >= begin) ^ (top_x < end))
+    filled: Array = is_ordered ^ ((top_x >= begin) ^ (top_x < end))
     return filled
 
 
-def _is_filled_by_data(
-    row: jax.Array, column: jax.Array, *bounds: ArrayLike
-) -> jax.Array:
+def _is_filled_by_data(row: Array, column: Array, *bounds: ArrayLike) -> Array:
     """Returns whether each element is filled, for scalar bounds that are data."""
     sharding = jax.typeof(row).sharding
     begin, end = (jnp.asarray(bound, np.int32) for bound in bounds)

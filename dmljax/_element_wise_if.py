@@ -9,7 +9,7 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
@@ -32,7 +32,7 @@ A = "a (ATensor)"
 B = "b (BTensor)"
 
 
-def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.Array:
+def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Array:
     """Selects from `a` where `condition` is not zero, and from `b` elsewhere.
 
     ``output[c] = a[c] if condition[c] != 0 else b[c]``
@@ -91,7 +91,7 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> jax.
 
 
 @compiled()
-def _element_wise_if(condition: jax.Array, a: jax.Array, b: jax.Array) -> jax.Array:
+def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
     # The page has UINT8. A bool is what a comparison in JAX returns.
     if condition.dtype not in (np.uint8, np.bool_):
         raise DescriptorError(
@@ -130,7 +130,7 @@ def _same_sizes(*shapes: tuple[int, ...]) -> str:
     return f"{write} if their last dimensions belong together."
 
 
-def _same_type(a: jax.Array, b: jax.Array) -> str:
+def _same_type(a: Array, b: Array) -> str:
     """Says how both operands get the same type, which holds the values of both.
 
     A scalar gives way to an array, which may be large.
@@ -140,7 +140,7 @@ def _same_type(a: jax.Array, b: jax.Array) -> str:
     return same_type("b", b.dtype, a.dtype)
 
 
-def promotion_rank(array: jax.Array) -> int:
+def promotion_rank(array: Array) -> int:
     """Ranks an array by how readily it takes another's type, from 0 for never.
 
     A Python bool that was traced is a scalar of type bool, 3. Another Python number

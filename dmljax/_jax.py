@@ -15,7 +15,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType, use_abstract_mesh
 
@@ -188,7 +188,7 @@ def with_weak_type(array: Any) -> Any:
     return array if update is None else update(weak_type=True)
 
 
-def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
+def varying_alike(*arrays: Array) -> list[Array]:
     """Casts arrays inside of a shard_map so that they vary over the same mesh axes.
 
     JAX requires it of the operands of an operation
@@ -209,7 +209,7 @@ def varying_alike(*arrays: jax.Array) -> list[jax.Array]:
     return alike
 
 
-def manual_axes(array: jax.Array) -> dict[str, Any]:
+def manual_axes(array: Array) -> dict[str, Any]:
     """Returns the mesh axes of a shard_map over which an array varies.
 
     They are a keyword argument of a type of JAX, which has another name in JAX 0.9. If
@@ -223,7 +223,7 @@ def manual_axes(array: jax.Array) -> dict[str, Any]:
 
 
 def struct(
-    shape: Sequence[int], dtype: np.dtype, operand: jax.Array
+    shape: Sequence[int], dtype: np.dtype, operand: Array
 ) -> jax.ShapeDtypeStruct:
     """Returns the type of a kernel's output. It varies as `operand` does.
 

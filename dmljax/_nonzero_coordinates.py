@@ -12,7 +12,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
@@ -128,7 +128,7 @@ def nonzero_coordinates(
 
 @compiled("columns", "fill", "parts", "size", "implementation")
 def _nonzero_coordinates(
-    x: jax.Array,
+    x: Array,
     columns: int | None,
     fill: int | None,
     parts: int | None,
@@ -159,7 +159,7 @@ def _nonzero_coordinates(
     return nonzero_result((sizes, parts), outputs)
 
 
-def _split(x: jax.Array, parts: int) -> tuple[jax.Array, jax.Array]:
+def _split(x: Array, parts: int) -> tuple[Array, Array]:
     """Returns the parts of the first dimension as a batch, and the offset of each part.
 
     The form adds this offset in the whole array to the offsets that it finds in a part.
@@ -222,8 +222,8 @@ def check_sizes_and_columns(
 
 
 def _outputs(
-    x: jax.Array,
-    *_: jax.Array,
+    x: Array,
+    *_: Array,
     rank: int,
     size: int | None,
     columns: int,
@@ -237,9 +237,7 @@ def _outputs(
     return [jax.ShapeDtypeStruct(each, np.uint32) for each in sizes]
 
 
-def _division(
-    x: jax.Array, *_: jax.Array, rank: int, size: int | None, **__: Any
-) -> Division:
+def _division(x: Array, *_: Array, rank: int, size: int | None, **__: Any) -> Division:
     """Divides the batch alone: a row depends on all elements of the tensor before it.
 
     All rows of a divided tensor take 4.9 ms on two H200s if each device gathers the

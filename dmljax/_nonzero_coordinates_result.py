@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, Self, overload
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import export, lax
+from jax import Array, export, lax
 from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
@@ -63,8 +63,8 @@ LOST = {
 
 class _Outputs(NamedTuple):
     # DirectML's page has this name. It hides tuple.count, but nobody calls that here.
-    count: jax.Array  # type: ignore[assignment]
-    coordinates: jax.Array
+    count: Array  # type: ignore[assignment]
+    coordinates: Array
 
 
 class NonzeroCoordinates(_Outputs):
@@ -124,7 +124,7 @@ parts=None)
         return replaced
 
     @property
-    def overflow(self) -> jax.Array:
+    def overflow(self) -> Array:
         """Whether there are more elements than rows: a bool array of the count's sizes.
 
         It is true only with `size`. The last elements are then missing.
@@ -137,7 +137,7 @@ parts=None)
         return self.dropped > 0
 
     @property
-    def dropped(self) -> jax.Array:
+    def dropped(self) -> Array:
         """How many elements have no row: integers of JAX's type, of the count's sizes.
 
         The type is int32, or int64 in x64 mode. A number that int32 does not hold
@@ -156,7 +156,7 @@ parts=None)
         return saturate(jnp.maximum(self.count, rows) - rows, integer)
 
     @property
-    def valid(self) -> jax.Array:
+    def valid(self) -> Array:
         """Which rows are not past the count: bools, (K,), or (P, K) with `parts`.
 
         Raises:
@@ -173,7 +173,7 @@ parts=None)
         return valid_rows(self.count, self.coordinates.shape[-2])
 
     @overload
-    def take(self, x: ArrayLike, /, *, fill_value: ArrayLike = 0) -> jax.Array: ...
+    def take(self, x: ArrayLike, /, *, fill_value: ArrayLike = 0) -> Array: ...
     @overload
     def take(self, x: Any, /, *, fill_value: Any = 0) -> Any: ...
     def take(self, x: Any, /, *, fill_value: Any = 0) -> Any:
@@ -230,7 +230,7 @@ parts=None)
         return tree.unflatten(_take(self, arrays, scalars, tuple(names)))
 
     @overload
-    def put(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array: ...
+    def put(self, x: ArrayLike, rows: ArrayLike, /) -> Array: ...
     @overload
     def put(self, x: Any, rows: Any, /) -> Any: ...
     def put(self, x: Any, rows: Any, /) -> Any:
@@ -264,7 +264,7 @@ parts=None)
         return _written(self, PUT, x, rows)
 
     @overload
-    def add(self, x: ArrayLike, rows: ArrayLike, /) -> jax.Array: ...
+    def add(self, x: ArrayLike, rows: ArrayLike, /) -> Array: ...
     @overload
     def add(self, x: Any, rows: Any, /) -> Any: ...
     def add(self, x: Any, rows: Any, /) -> Any:
@@ -306,7 +306,7 @@ def nonzero_result(searched: ResultShape, outputs: Iterable[Any]) -> NonzeroCoor
 
 def _is_known(value: Any) -> bool:
     """Whether the elements of an array can be read here and now."""
-    if isinstance(value, jax.core.Tracer) or not isinstance(value, jax.Array):
+    if isinstance(value, jax.core.Tracer) or not isinstance(value, Array):
         return isinstance(value, (np.ndarray, np.generic))
     return value.is_fully_addressable and not value.is_deleted()
 
@@ -367,10 +367,10 @@ def _written(nonzero: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any
 @compiled("names")
 def _take(
     nonzero: NonzeroCoordinates,
-    arrays: Sequence[jax.Array],
-    fills: Sequence[jax.Array],
+    arrays: Sequence[Array],
+    fills: Sequence[Array],
     names: tuple[str, ...],
-) -> list[jax.Array]:
+) -> list[Array]:
     results = []
     for name, x, fill in zip(names, arrays, fills, strict=True):
         leading = _leading_dimensions(TAKE, nonzero, name, x)
@@ -385,11 +385,11 @@ def _take(
 @compiled("method", "names")
 def _write(
     nonzero: NonzeroCoordinates,
-    arrays: Sequence[jax.Array],
-    row_arrays: Sequence[jax.Array],
+    arrays: Sequence[Array],
+    row_arrays: Sequence[Array],
     method: str,
     names: tuple[tuple[str, str], ...],
-) -> list[jax.Array]:
+) -> list[Array]:
     results = []
     for (name, row_name), x, rows in zip(names, arrays, row_arrays, strict=True):
         leading = _leading_dimensions(method, nonzero, name, x)
@@ -419,7 +419,7 @@ def _write(
 
 
 def _leading_dimensions(
-    method: str, nonzero: NonzeroCoordinates, name: str, x: jax.Array
+    method: str, nonzero: NonzeroCoordinates, name: str, x: Array
 ) -> int:
     """Returns how many dimensions of `x` come before those of a row.
 
@@ -482,7 +482,7 @@ def _batch_sizes(method: str, nonzero: NonzeroCoordinates) -> tuple[Any, ...]:
 
 
 def _check_index_mode(
-    method: str, nonzero: NonzeroCoordinates, name: str, x: jax.Array, leading: int
+    method: str, nonzero: NonzeroCoordinates, name: str, x: Array, leading: int
 ) -> None:
     """Requires x64 mode for large indices: without it, JAX indexes with int32.
 
@@ -500,12 +500,12 @@ def _check_index_mode(
 
 
 def _by_parts(
-    function: Callable[..., jax.Array],
+    function: Callable[..., Array],
     sizes: tuple[int, ...],
     nonzero: NonzeroCoordinates,
-    x: jax.Array,
-    other: jax.Array,
-) -> jax.Array:
+    x: Array,
+    other: Array,
+) -> Array:
     """Maps a function of rows over the parts of `x`. The result has these sizes.
 
     The function takes `x`, the rows or a scalar, a mask of valid rows and an index. For
@@ -535,7 +535,7 @@ def _by_parts(
 # SEVERAL DEVICES
 
 
-def _rows_spec(x: jax.Array, nonzero: NonzeroCoordinates, leading: int) -> list[Any]:
+def _rows_spec(x: Array, nonzero: NonzeroCoordinates, leading: int) -> list[Any]:
     """Returns the mesh axes of the rows of `x`, for a result over explicit axes.
 
     The first dimensions of the rows are those of the count, and the last are those of
@@ -560,8 +560,8 @@ def _rows_spec(x: jax.Array, nonzero: NonzeroCoordinates, leading: int) -> list[
 
 
 def _over_mesh(
-    function: Callable[..., jax.Array], spec: Sequence[Any], *operands: Any
-) -> jax.Array:
+    function: Callable[..., Array], spec: Sequence[Any], *operands: Any
+) -> Array:
     """Calls a function that XLA divides, also where mesh axes are explicit.
 
     `spec` has the mesh axes of the result.
@@ -574,7 +574,7 @@ def _over_mesh(
     # explicit axes, inside of the caller's own shard_map (jax-ml/jax#29162). With
     # jax.checkpoint there are none.
     divided = jax.checkpoint(by_xla(function, mesh, sharding))
-    result: jax.Array = divided(*operands)
+    result: Array = divided(*operands)
     return result
 
 

@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from dmljax._types import Outputs, index_mode, mode_of, to_scalar
 
@@ -42,7 +42,7 @@ WRITE_ONCE: Any = {
 # FORMULAS
 
 
-def is_nonzero(x: jax.Array) -> jax.Array:
+def is_nonzero(x: Array) -> Array:
     """Says which elements are not zero, by their bits.
 
     XLA's comparison of floats takes subnormal numbers for zero on a CPU.
@@ -73,7 +73,7 @@ def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
     return tuple(np.unique(patterns[zeros == 0]).tolist())
 
 
-def unravel(offset: jax.Array, sizes: tuple[int, ...]) -> jax.Array:
+def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
     """Returns the coordinates, (..., columns), of the elements at these offsets.
 
     For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). In a part of
@@ -91,7 +91,7 @@ def unravel(offset: jax.Array, sizes: tuple[int, ...]) -> jax.Array:
     return jnp.stack(coordinates, -1)
 
 
-def valid_rows(count: jax.Array, rows: int) -> jax.Array:
+def valid_rows(count: Array, rows: int) -> Array:
     """Says which rows are not past the count: (..., rows) for counts of (...)."""
     row = lax.broadcasted_iota(np.uint32, (*count.shape, rows), count.ndim)
     return row < count[..., None]
@@ -103,20 +103,20 @@ def valid_rows(count: jax.Array, rows: int) -> jax.Array:
 class Lines(NamedTuple):
     """A batch of tensors, each of which is a line. All sizes are at least 1."""
 
-    x: jax.Array  # (lines, elements)
-    origin: jax.Array  # (lines,): the offset of each line in its whole array
+    x: Array  # (lines, elements)
+    origin: Array  # (lines,): the offset of each line in its whole array
     sizes: tuple[int, ...]  # of a tensor, for each column of the coordinates
     rows: int  # that a form returns for each line
 
 
 def flatten_lines(
-    x: jax.Array,
-    origin: jax.Array | None = None,
+    x: Array,
+    origin: Array | None = None,
     *,
     rank: int,
     size: int | None,
     columns: int,
-) -> tuple[Lines, Callable[[jax.Array, jax.Array], Outputs]]:
+) -> tuple[Lines, Callable[[Array, Array], Outputs]]:
     """Returns the lines of a batch, and a function that restores the batch.
 
     The function takes (lines,) counts and (lines, rows, columns) coordinates.
@@ -133,7 +133,7 @@ def flatten_lines(
         x = jnp.pad(x, [(0, int(n == 0)) for n in x.shape])
     batch, sizes = x.shape[:split], x.shape[split:]
 
-    def restore(count: jax.Array, coordinates: jax.Array) -> Outputs:
+    def restore(count: Array, coordinates: Array) -> Outputs:
         count = count.reshape(batch)
         coordinates = coordinates.reshape(*batch, *coordinates.shape[1:])
         if is_enlarged:
@@ -150,9 +150,7 @@ def flatten_lines(
     return Lines(flat, origins, sizes[-columns:] or (1,), rows), restore
 
 
-def unravel_rows(
-    offset: jax.Array, counts: jax.Array, lines: Lines, fill: int | None
-) -> jax.Array:
+def unravel_rows(offset: Array, counts: Array, lines: Lines, fill: int | None) -> Array:
     """Returns the coordinates of the rows up to each count, and `fill` past it.
 
     `offset` has (lines, rows). Where `fill` is None, its rows past the count are
@@ -165,7 +163,7 @@ def unravel_rows(
     return jnp.where(valid, coordinates, np.uint32(fill))
 
 
-def pack(x: jax.Array, multiple: int = BIT_WORD) -> jax.Array:
+def pack(x: Array, multiple: int = BIT_WORD) -> Array:
     """Packs the flags of x != 0, for x of (lines, elements), as (lines, bytes).
 
     A byte has the flags of eight elements, the first in the lowest bit. Zeros are
@@ -187,7 +185,7 @@ def pack(x: jax.Array, multiple: int = BIT_WORD) -> jax.Array:
     return packed.astype(np.uint8)
 
 
-def bit_words(x: jax.Array) -> jax.Array:
+def bit_words(x: Array) -> Array:
     """Packs the flags of x != 0, for x of (lines, elements), as (lines, bit words)."""
     packed = pack(x)
     lines, size = packed.shape
@@ -198,7 +196,7 @@ def bit_words(x: jax.Array) -> jax.Array:
 # THE DEFINITION
 
 
-def definition(x: jax.Array, *origin: jax.Array, **static: Any) -> Outputs:
+def definition(x: Array, *origin: Array, **static: Any) -> Outputs:
     """Chooses the form by the number of elements.
 
     A symbolic number of elements takes the form for few. We timed the program "elements
@@ -216,8 +214,8 @@ def definition(x: jax.Array, *origin: jax.Array, **static: Any) -> Outputs:
 
 
 def nonzero_scatter(
-    x: jax.Array,
-    *origin: jax.Array,
+    x: Array,
+    *origin: Array,
     fill: int | None,
     **static: Any,
 ) -> Outputs:
@@ -241,7 +239,7 @@ def nonzero_scatter(
     return restore(count, unravel_rows(offset, count, lines, fill or None))
 
 
-def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
+def write_offsets(row: Array, origin: Array, rows: int) -> Array:
     """Writes the offset of each element of a line into its row, and 0 elsewhere.
 
     An element that is zero has a row past the end, where the scatter drops it. The
@@ -256,12 +254,12 @@ def write_offsets(row: jax.Array, origin: jax.Array, rows: int) -> jax.Array:
 
 
 def nonzero_words(
-    x: jax.Array,
-    *origin: jax.Array,
+    x: Array,
+    *origin: Array,
     size: int | None,
     fill: int | None,
-    running_sum: Callable[[jax.Array], jax.Array] = lax.cumsum,
-    compact: Callable[..., jax.Array] | None = None,
+    running_sum: Callable[[Array], Array] = lax.cumsum,
+    compact: Callable[..., Array] | None = None,
     **static: Any,
 ) -> Outputs:
     """Compacts bit words by a scatter, or by a forward fill if `size` is given.
@@ -284,9 +282,7 @@ def nonzero_words(
     return restore(count, unravel_rows(offset, count, lines, fill or None))
 
 
-def scatter_bits(
-    words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
-) -> jax.Array:
+def scatter_bits(words: Array, starts: Array, origin: Array, rows: int) -> Array:
     """Writes the offset of each set bit of a line into its row.
 
     The row is the number of set bits before this bit.
@@ -299,9 +295,7 @@ def scatter_bits(
     return write_offsets(row.ravel(), origin, rows)
 
 
-def fill_forward(
-    words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
-) -> jax.Array:
+def fill_forward(words: Array, starts: Array, origin: Array, rows: int) -> Array:
     """Finds the bit word of each row of a line by a forward fill.
 
     A bit word that has a bit writes its index into its first row: a single write for 32
@@ -314,9 +308,7 @@ def fill_forward(
     return offsets_in_words(words, starts, origin, word)
 
 
-def offsets_in_words(
-    words: jax.Array, starts: jax.Array, origin: jax.Array, word: jax.Array
-) -> jax.Array:
+def offsets_in_words(words: Array, starts: Array, origin: Array, word: Array) -> Array:
     """Finds the bit of each row in the bit word of this row, and returns its offset."""
     row = lax.iota(np.uint32, word.size)
     before = row - starts[word]  # set bits of the word below the bit of this row
@@ -326,7 +318,7 @@ def offsets_in_words(
     return jnp.where(row < total, offset, 0)
 
 
-def find_bit(word: jax.Array, before: jax.Array) -> jax.Array:
+def find_bit(word: Array, before: Array) -> Array:
     """Returns the index of the set bit that has `before` set bits below it."""
     bit = jnp.zeros_like(before)
     # Bisection: the bit is `step` further if at most `before` set bits are below that.
@@ -336,7 +328,7 @@ def find_bit(word: jax.Array, before: jax.Array) -> jax.Array:
     return bit
 
 
-def ones_below(word: jax.Array, bit: jax.Array) -> jax.Array:
+def ones_below(word: Array, bit: Array) -> Array:
     """Counts the set bits of a bit word below the bit of this index."""
     lower = (jnp.uint32(1) << bit) - 1
     return lax.population_count(word & lower)
@@ -345,7 +337,7 @@ def ones_below(word: jax.Array, bit: jax.Array) -> jax.Array:
 # THE RUNNING SUM THAT XLA DIVIDES
 
 
-def sum_in_levels(values: jax.Array) -> jax.Array:
+def sum_in_levels(values: Array) -> Array:
     """The running sum by sums within blocks, and by a running sum of the blocks.
 
     For example, 40 values fill two blocks of 16 and half of a third. Each block is
@@ -384,14 +376,14 @@ BLOCK = 256  # rows whose offsets become coordinates at once
 class Walk(NamedTuple):
     """The state of the walk."""
 
-    row: jax.Array  # the row of the next set bit, counted through all lines
-    offset: jax.Array  # (rows of all lines and of a byte behind them, 1)
-    counts: jax.Array  # (lines,)
+    row: Array  # the row of the next set bit, counted through all lines
+    offset: Array  # (rows of all lines and of a byte behind them, 1)
+    counts: Array  # (lines,)
 
 
 def nonzero_walk(
-    x: jax.Array,
-    *origin: jax.Array,
+    x: Array,
+    *origin: Array,
     size: int | None,
     fill: int | None,
     **static: Any,
@@ -427,7 +419,7 @@ def nonzero_walk(
     return restore(walk.counts, coordinates)
 
 
-def pack_rounds(x: jax.Array) -> jax.Array:
+def pack_rounds(x: Array) -> Array:
     """Packs the flags of lines as (rounds of all lines, bytes of a round)."""
     height, elements = x.shape
     is_short = isinstance(elements, int) and elements < 8 * ROUND
@@ -445,7 +437,7 @@ def pack_rounds(x: jax.Array) -> jax.Array:
     return lax.reshape(pack(flags, 8 * step), (height * width, step))
 
 
-def visit_bytes(k: jax.Array, walk: Walk, packed: jax.Array, lines: Lines) -> Walk:
+def visit_bytes(k: Array, walk: Walk, packed: Array, lines: Lines) -> Walk:
     """Visits the bytes of round `k`."""
     row, offset, counts = walk
     width = packed.shape[0] // lines.x.shape[0]  # rounds of a line
@@ -482,7 +474,7 @@ def set_bits() -> np.ndarray:
     return np.argsort(unset, axis=1, kind="stable").astype(np.uint32)
 
 
-def unravel_blocks(walk: Walk, lines: Lines, fill: int) -> jax.Array:
+def unravel_blocks(walk: Walk, lines: Lines, fill: int) -> Array:
     """Does what `unravel_rows` does, in blocks of rows up to each count.
 
     No division is computed for the rows past it.
@@ -491,12 +483,12 @@ def unravel_blocks(walk: Walk, lines: Lines, fill: int) -> jax.Array:
     rows, block = dtype.type(lines.rows), dtype.type(BLOCK)
     zero = lax.full((), 0, dtype)
 
-    def visit_line(line: jax.Array, coordinates: jax.Array) -> jax.Array:
+    def visit_line(line: Array, coordinates: Array) -> Array:
         begin = line * rows
         count = lax.dynamic_index_in_dim(walk.counts, line, keepdims=False)
         end = begin + lax.min(count.astype(dtype), rows)
 
-        def visit_block(k: jax.Array, coordinates: jax.Array) -> jax.Array:
+        def visit_block(k: Array, coordinates: Array) -> Array:
             start = lax.min(begin + k * block, begin + rows - block)
             offset = lax.dynamic_slice_in_dim(walk.offset, start, BLOCK)[:, 0]
             valid = start + lax.iota(dtype, BLOCK) < end
@@ -505,7 +497,7 @@ def unravel_blocks(walk: Walk, lines: Lines, fill: int) -> jax.Array:
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
         blocks = lax.div(end - begin + block - 1, block)
-        visited: jax.Array = lax.fori_loop(zero, blocks, visit_block, coordinates)
+        visited: Array = lax.fori_loop(zero, blocks, visit_block, coordinates)
         return visited
 
     columns = len(lines.sizes)

@@ -9,6 +9,7 @@ import functools
 from typing import Any, Literal
 
 import jax
+from jax import Array
 
 from dmljax import _nonzero_forms as forms
 from dmljax._check import DescriptorError, NoKernelError, as_python
@@ -43,7 +44,7 @@ LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
 DEFAULT_FROM = {"cuda": 2**20}
 
 
-def _run(platform: str, *operands: jax.Array, **static: Any) -> Outputs:
+def _run(platform: str, *operands: Array, **static: Any) -> Outputs:
     """Finds the coordinates by the kernel of a platform."""
     if platform == "cuda":
         from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates as kernel
@@ -88,7 +89,7 @@ def default_kernel(platform: str, context: Context) -> Form | None:
     if max(array.size for array in types_of(context)) < DEFAULT_FROM[platform]:
         return None
 
-    def kernel_or_definition(*operands: jax.Array, **static: Any) -> Outputs:
+    def kernel_or_definition(*operands: Array, **static: Any) -> Outputs:
         try:
             return KERNELS[platform](*operands, **static)
         except NoKernelError:  # the kernel refuses the sizes

@@ -29,21 +29,19 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.sharding import AxisType, PartitionSpec, get_abstract_mesh
 
 from dmljax._check import at_most
 from dmljax._nonzero_forms import WRITE_ONCE
 from dmljax._types import to_scalar
 
-Index = tuple[jax.Array, ...]  # the coordinates of rows along each dimension
+Index = tuple[Array, ...]  # the coordinates of rows along each dimension
 
 # READ
 
 
-def read_rows(
-    x: jax.Array, fill: jax.Array, valid: jax.Array, index: Index
-) -> jax.Array:
+def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     """Returns the valid rows of `x`, and `fill` in place of the others.
 
     `fill` has the type of `x`, and is broadcast. All reads are in range.
@@ -60,14 +58,14 @@ def read_rows(
 
 
 @jax.custom_jvp
-def _read(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+def _read(x: Array, valid: Array, index: Index) -> Array:
     """Reads the valid rows, and element 0 for the others."""
     inside = tuple(jnp.where(valid, column, 0) for column in index)
     return _gather(x, inside, mode="promise_in_bounds")
 
 
 @_read.defjvp
-def _read_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, valid, index = primals
     x_tangent, *_ = tangents
     if not _is_wide(x, index):
@@ -82,12 +80,12 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     return rows, zeros.at[_inverse(*primals)].add(x_tangent, **WRITE_ONCE)
 
 
-def _is_wide(x: jax.Array, index: Index) -> bool:
+def _is_wide(x: Array, index: Index) -> bool:
     """Whether the inverse index pays for rows of so many values: 16 and more."""
     return at_most(16, math.prod(x.shape[len(index) :]))
 
 
-def _gather(x: jax.Array, index: Index, **options: Any) -> jax.Array:
+def _gather(x: Array, index: Index, **options: Any) -> Array:
     # Over explicit mesh axes, JAX asks how the rows are divided: each as `x` is. Under
     # vmap, these axes may divide the batch of the index alone.
     spec = None
@@ -99,17 +97,13 @@ def _gather(x: jax.Array, index: Index, **options: Any) -> jax.Array:
 # WRITE
 
 
-def add_rows(
-    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
-) -> jax.Array:
+def add_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Adds each valid row at its coordinates."""
     return x.at[_past_the_end(x, valid, index)].add(rows, **WRITE_ONCE)
 
 
 @jax.custom_jvp
-def write_rows(
-    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
-) -> jax.Array:
+def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Writes the valid rows into x."""
     elements = math.prod(x.shape[: len(index)])
     # A scatter moves the rows alone, but it writes into the array. XLA copies the array
@@ -123,22 +117,18 @@ def write_rows(
     # are rows for at least half of the elements.
     if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
         return scatter_rows(x, rows, valid, index)
-    written: jax.Array = lax.platform_dependent(
+    written: Array = lax.platform_dependent(
         x, rows, valid, index, **WRITE_ON_PLATFORM, default=scatter_rows
     )
     return written
 
 
-def scatter_rows(
-    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
-) -> jax.Array:
+def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Writes each valid row by a scatter, which drops an index past the end."""
     return x.at[_past_the_end(x, valid, index)].set(rows, **WRITE_ONCE)
 
 
-def select_rows(
-    x: jax.Array, rows: jax.Array, valid: jax.Array, index: Index
-) -> jax.Array:
+def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Reads the row of each element, and keeps the element if it has none."""
     inverse = _inverse(x, valid, index)
     has_row = inverse < to_scalar(rows.shape[0], np.uint32)
@@ -153,7 +143,7 @@ WRITE_ON_PLATFORM = {"cuda": select_rows}
 
 
 @write_rows.defjvp
-def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
+def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, rows, valid, index = primals
     x_tangent, rows_tangent, *_ = tangents
     has_row = _inverse(x, valid, index) < to_scalar(rows.shape[0], np.uint32)
@@ -161,12 +151,12 @@ def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[jax.Array, jax.Array]:
     return write_rows(*primals), add_rows(others, rows_tangent, valid, index)
 
 
-def repeated(first: jax.Array, x: jax.Array) -> jax.Array:
+def repeated(first: Array, x: Array) -> Array:
     """Returns an array that jnp.where broadcasts: a value of `first` for each row."""
     return lax.expand_dims(first, range(first.ndim, x.ndim))
 
 
-def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
+def _inverse(x: Array, valid: Array, index: Index) -> Array:
     """Returns the inverse index: the row of each element, or the number of rows."""
     sizes = x.shape[: len(index)]
     rows = valid.shape[0]
@@ -174,7 +164,7 @@ def _inverse(x: jax.Array, valid: jax.Array, index: Index) -> jax.Array:
     return scatter_rows(none, lax.iota(np.uint32, rows), valid, index)
 
 
-def _past_the_end(x: jax.Array, valid: jax.Array, index: Index) -> Index:
+def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
     """Returns the index, where rows that are not valid are past the end of `x`."""
     first, *others = index
     return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others

@@ -10,7 +10,7 @@ import math
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
@@ -39,7 +39,7 @@ BITS: dict[np.dtype, np.dtype] = {
 
 def one_hot(
     indices: ArrayLike, values: ArrayLike, /, *, size: int, axis: int = -1
-) -> jax.Array:
+) -> Array:
     """Makes sequences along `axis` that are off everywhere except at their index.
 
     ``output[.., i, ..] = on if i == position_of(indices[.., 0, ..]) else off``, where
@@ -90,7 +90,7 @@ def one_hot(
     )
 
 
-def _are_truth_values(values: jax.Array | np.ndarray) -> bool:
+def _are_truth_values(values: Array | np.ndarray) -> bool:
     """Whether `values` is an array of NumPy that begins with 0 and 1."""
     if not isinstance(values, np.ndarray):
         return False
@@ -101,13 +101,13 @@ def _are_truth_values(values: jax.Array | np.ndarray) -> bool:
 
 @compiled("size", "axis", "truth", "constant")
 def _one_hot(
-    indices: jax.Array,
-    values: jax.Array,
+    indices: Array,
+    values: Array,
     size: int,
     axis: int,
     truth: bool,
     constant: bool,
-) -> jax.Array:
+) -> Array:
     if not is_integer(indices.dtype):
         raise DescriptorError(
             f"{NAME}: {INDEX} has data type {show(indices.dtype)}; it must be an "
@@ -180,7 +180,7 @@ def check_sizes(
     return (*indices[:axis], size, *indices[axis + 1 :])
 
 
-def position_of(index: jax.Array, size: int) -> jax.Array:
+def position_of(index: Array, size: int) -> Array:
     """Returns the position that each index lights, from the end if it is negative.
 
     The type of a signed `index` must hold `size`. We read its bits as a number without
@@ -197,7 +197,7 @@ def position_of(index: jax.Array, size: int) -> jax.Array:
     return lax.min(index, lax.add(index, to_scalar(size, index.dtype)))
 
 
-def _is_on(index: jax.Array, sizes: tuple[int, ...], axis: int) -> jax.Array:
+def _is_on(index: Array, sizes: tuple[int, ...], axis: int) -> Array:
     """Returns whether each element of the sequences is at the index of its sequence."""
     if index.dtype.itemsize < 4:  # a type that may not count to every size
         signed = jnp.issubdtype(index.dtype, np.signedinteger)
@@ -212,7 +212,7 @@ def _is_on(index: jax.Array, sizes: tuple[int, ...], axis: int) -> jax.Array:
     )
 
 
-def _choose_bits(condition: jax.Array, on: jax.Array, off: jax.Array) -> jax.Array:
+def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
     """Returns where(condition, on, off) of two scalars: off ^ condition * (on ^ off).
 
     A select of two scalars keeps XLA from its softmax fusion, and this form does not.

@@ -11,9 +11,9 @@ import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
-import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.interpreters import ad
 from jax.typing import ArrayLike
 
@@ -58,7 +58,7 @@ def padding(
     *,
     mode: PaddingMode | ModeName | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
-) -> jax.Array:
+) -> Array:
     """Adds padding around `x`, with values that `mode` chooses.
 
     ``output[c] = x[source(c - start_padding)]``, where ``source`` turns any coordinate
@@ -120,7 +120,7 @@ def padding(
 def _as_mode(mode: Any) -> PaddingMode:
     """Returns the mode of a name or a number: all of them share a compiled program."""
     name = "mode (PaddingMode)"
-    if isinstance(mode, (jax.Array, np.ndarray)):
+    if isinstance(mode, (Array, np.ndarray)):
         mode = as_integer(NAME, name, mode)
     if not isinstance(mode, str):
         return as_member(NAME, name, mode, PaddingMode)
@@ -137,12 +137,12 @@ def _as_mode(mode: Any) -> PaddingMode:
 
 @compiled("start", "end", "mode")
 def _padding(
-    x: jax.Array,
-    value: jax.Array | None,
+    x: Array,
+    value: Array | None,
     start: Pads,
     end: Pads,
     mode: PaddingMode,
-) -> jax.Array:
+) -> Array:
     check_padding((NAME, X, START, END), x.shape, start, end, mode)
     operands = [x]
     if value is not None:
@@ -198,11 +198,11 @@ def check_padding(
 
 
 def _transpose(
-    static: dict[str, Any], cotangent: jax.Array, operands: Sequence[Any]
-) -> list[jax.Array | None]:
+    static: dict[str, Any], cotangent: Array, operands: Sequence[Any]
+) -> list[Array | None]:
     """Gives the input the adjoint, and the value the sum over the padding."""
     x, *value = operands
-    result: list[jax.Array | None] = [None] * len(operands)
+    result: list[Array | None] = [None] * len(operands)
     if ad.is_undefined_primal(x):
         (sums,) = ADJOINT(cotangent, **static)
         result[0] = _unbroadcast(sums, x)
@@ -213,14 +213,14 @@ def _transpose(
     return result
 
 
-def _unbroadcast(cotangent: jax.Array, operand: ad.UndefinedPrimal) -> jax.Array:
+def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
     """Sums the cotangent along the dimensions in which `operand` is shared."""
     shape = operand.aval.shape
     shared = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
     return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
 
 
-def _division(x: jax.Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
+def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
     """Padding is independent along the dimensions that it does not pad."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
     return Division({*range(x.ndim)} - padded, "as operands")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Self
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from dmljax._check import at_most
 from dmljax._types import (
@@ -133,9 +133,9 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
 
 
 def by_axes(
-    pad: Callable[..., jax.Array],
-    x: jax.Array,
-    *value: jax.Array,
+    pad: Callable[..., Array],
+    x: Array,
+    *value: Array,
     start: Pads,
     end: Pads,
     mode: PaddingMode,
@@ -160,7 +160,7 @@ def by_axes(
 
 
 def padded_type(
-    *operands: jax.Array, start: Pads, end: Pads, sign: int = 1, **_: Any
+    *operands: Array, start: Pads, end: Pads, sign: int = 1, **_: Any
 ) -> list[jax.ShapeDtypeStruct]:
     """Returns the type of a padded array; under CONSTANT, the value may be a batch.
 
@@ -178,9 +178,7 @@ def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]
     return [(axis, before, after) for axis, before, after in axes if before or after]
 
 
-def gather(
-    x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
-) -> jax.Array:
+def gather(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Array:
     """Pads along one axis by an index for each position: the definition.
 
     A negative padding leaves positions out: if `after` is -size, the padding before
@@ -209,7 +207,7 @@ def gather(
         )
 
 
-def place_in_zeros(part: jax.Array, axis: int, offset: int, size: int) -> jax.Array:
+def place_in_zeros(part: Array, axis: int, offset: int, size: int) -> Array:
     """Puts `part` at `offset` into zeros of `size` along `axis`."""
     config = [(0, 0, 0)] * part.ndim
     config[axis] = (offset, size - offset - part.shape[axis], 0)
@@ -217,8 +215,8 @@ def place_in_zeros(part: jax.Array, axis: int, offset: int, size: int) -> jax.Ar
 
 
 def write_strips(
-    x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
-) -> jax.Array:
+    x: Array, axis: int, before: int, after: int, mode: PaddingMode
+) -> Array:
     """Pads along one axis by zeros, and writes the strips over them.
 
     Along a divided axis, XLA turns the gathers of both strips into a single all-reduce.
@@ -240,7 +238,7 @@ def write_strips(
     return padded
 
 
-def pad_strips(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
+def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
     """Pads by strips that are written into a larger array. XLA divides this well.
 
     On a single device the gather of all positions is faster. With two H200s and a
@@ -261,7 +259,7 @@ def pad_strips(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
         return (lax.bitcast_convert_type(keep_fusible(padded), x.dtype),)
 
 
-def keep_fusible(x: jax.Array) -> jax.Array:
+def keep_fusible(x: Array) -> Array:
     """Returns integers by an xor with 0, so that XLA fuses the updates before it.
 
     XLA for GPUs does an update at the end of a program in place, by a kernel of its own
@@ -273,9 +271,7 @@ def keep_fusible(x: jax.Array) -> jax.Array:
     return lax.bitwise_xor(x, lax.broadcast(zero, x.shape))
 
 
-def join(
-    x: jax.Array, axis: int, before: int, after: int, mode: PaddingMode
-) -> jax.Array:
+def join(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
     It joins a slice each time that it mirrors or repeats `x`. A gather is the same
@@ -306,7 +302,7 @@ def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
     """
 
     @functools.wraps(form)
-    def of_any_rank(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
+    def of_any_rank(x: Array, *value: Array, **static: Any) -> Outputs:
         if x.ndim != 1:
             return form(x, *value, **static)
         (row,) = form(lax.expand_dims(x, [0]), *value, **static)
@@ -316,7 +312,7 @@ def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
 
 
 @on_rows
-def pad_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
+def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     """Joins strips along the last axis, or in long runs of narrow elements; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
@@ -342,7 +338,7 @@ def pad_cpu(x: jax.Array, *value: jax.Array, **static: Any) -> Outputs:
     return form(x, *value, **static)
 
 
-def _pad_constant(x: jax.Array, *value: jax.Array, start: Pads, end: Pads) -> jax.Array:
+def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:
     """Pads all axes with a value. Without a value, pads by zeros."""
     config = [(0, 0, 0)] * x.ndim
     for axis, before, after in padded_axes(x.ndim, start, end):
@@ -357,7 +353,7 @@ def _pad_constant(x: jax.Array, *value: jax.Array, start: Pads, end: Pads) -> ja
     return jnp.where(is_inside(padded.shape, start, end), padded, *value)
 
 
-def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
+def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
     """Says which output elements come from the input.
 
     The result has size 1 along axes that are not padded.
@@ -375,9 +371,7 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> jax.Array:
 # THE ADJOINT
 
 
-def adjoint(
-    cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
-) -> Outputs:
+def adjoint(cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode) -> Outputs:
     """Adds the padding of the cotangent to its inside, axis by axis."""
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
         (cotangent, _), *more = _summands(cotangent, axis, before, after, mode)
@@ -388,7 +382,7 @@ def adjoint(
 
 @on_rows
 def adjoint_cpu(
-    cotangent: jax.Array, *, start: Pads, end: Pads, mode: PaddingMode
+    cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
     """Adds the padding to pieces of the inside, and joins the pieces.
 
@@ -407,14 +401,14 @@ def adjoint_cpu(
 
 
 def _summands(
-    cotangent: jax.Array,
+    cotangent: Array,
     axis: int,
     before: int,
     after: int,
     mode: PaddingMode,
     *,
     cut: bool = False,
-) -> list[tuple[jax.Array, int]]:
+) -> list[tuple[Array, int]]:
     """Returns the inside and the summand of each strip, or of its pieces with `cut`.
 
     A summand is (part, at): the part is added to the inside, where it begins at element
@@ -453,8 +447,8 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
 
 
 def _summand(
-    part: jax.Array, first: int, size: int, axis: int, mode: PaddingMode
-) -> tuple[jax.Array, int]:
+    part: Array, first: int, size: int, axis: int, mode: PaddingMode
+) -> tuple[Array, int]:
     """Returns the summand of a strip that begins at the input coordinate `first`."""
     length = part.shape[axis]
     if at_most(0, first) and at_most(first + length, size):
@@ -486,8 +480,8 @@ def _phase(coordinate: int, period: int) -> int:
 
 
 def _sum_periods(
-    part: jax.Array, phase: int, size: int, axis: int, mode: PaddingMode
-) -> jax.Array:
+    part: Array, phase: int, size: int, axis: int, mode: PaddingMode
+) -> Array:
     """Sums a strip of any length, which begins at this phase, into the inside."""
     period, mirror = fold(size, mode)
     # With zeros the strip is a whole number of periods, and can be reshaped.
@@ -503,9 +497,7 @@ def _sum_periods(
     return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
 
 
-def _join_sums(
-    summands: list[tuple[jax.Array, int]], axis: int, size: int
-) -> jax.Array:
+def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array:
     """Adds whole summands, then the others piece by piece, and joins the pieces."""
     whole = [part for part, _ in summands if part.shape[axis] == size]
     total = functools.reduce(lax.add, whole)

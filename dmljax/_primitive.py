@@ -23,6 +23,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import get_abstract_mesh
@@ -66,7 +67,7 @@ class OperatorPrimitive:
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     divisible: Form | None = None
     kernel: Callable[[str, Context], Form | None] = lambda *_: None
-    transpose: Callable[..., Sequence[jax.Array | None]] | None = None
+    transpose: Callable[..., Sequence[Array | None]] | None = None
 
     def __post_init__(self) -> None:
         """Registers the rules of the primitive with JAX."""
@@ -87,7 +88,7 @@ class OperatorPrimitive:
     def _primitive(self) -> Primitive:
         return Primitive(f"dmljax_{self.name}")
 
-    def __call__(self, *operands: jax.Array, **static: Any) -> Outputs:
+    def __call__(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
         # With a weak type, JAX would promote the outputs as it does Python numbers.
         operands = tuple(map(drop_weak_type, operands))
@@ -113,14 +114,14 @@ class OperatorPrimitive:
             form = self.on_platform.get(platform, self.xla)
         return lower(form or self.divisible or self.xla, context, *operands, **static)
 
-    def _evaluate(self, *operands: jax.Array, **static: Any) -> Outputs:
+    def _evaluate(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for concrete arrays."""
         run = functools.partial(self._compiled, tuple(static.items()))
         return evaluate(self.name, run, *operands)
 
     @functools.partial(jax.jit, static_argnums=(0, 1))
     def _compiled(
-        self, static: tuple[tuple[str, Any], ...], *operands: jax.Array
+        self, static: tuple[tuple[str, Any], ...], *operands: Array
     ) -> Outputs:
         """Runs the primitive as a program, cached by operator and attributes."""
         return tuple(self._primitive.bind(*operands, **dict(static)))
@@ -138,7 +139,7 @@ class OperatorPrimitive:
         return list(jax.make_jaxpr(definition)(*operands).out_avals)
 
     def _batch(
-        self, operands: Sequence[jax.Array], dims: Sequence[int | None], **static: Any
+        self, operands: Sequence[Array], dims: Sequence[int | None], **static: Any
     ) -> tuple[Outputs, list[int]]:
         """Adds a batch dimension in front, of size 1 where an operand is shared."""
         batches = [
@@ -152,7 +153,7 @@ class OperatorPrimitive:
         return outputs, [0] * len(outputs)
 
     def _jvp(
-        self, primals: Sequence[jax.Array], tangents: Sequence[Any], **static: Any
+        self, primals: Sequence[Array], tangents: Sequence[Any], **static: Any
     ) -> tuple[Outputs, Sequence[Any]]:
         """Runs a linear operator again, on the tangents."""
         outputs = self(*primals, **static)
@@ -162,7 +163,7 @@ class OperatorPrimitive:
 
     def _transpose_rule(
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
-    ) -> Sequence[jax.Array | None]:
+    ) -> Sequence[Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
         (cotangent,) = cotangents
         return self.transpose(static, _instantiate(cotangent), operands)
@@ -175,7 +176,7 @@ def _instantiate(tangent: Any) -> Any:
     return tangent
 
 
-def evaluate(name: str, run: Form, /, *operands: jax.Array) -> Outputs:
+def evaluate(name: str, run: Form, /, *operands: Array) -> Outputs:
     """Runs a primitive on concrete arrays. `run` is a compiled function of it.
 
     A primitive is always compiled to be evaluated, also where the caller has disabled

@@ -18,6 +18,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, Literal
 
 import jax
+from jax import Array
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
@@ -25,7 +26,7 @@ from dmljax._jax import manual_axes
 from dmljax._types import Outputs
 
 
-def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
+def explicit_mesh(*operands: Array) -> AbstractMesh | None:
     """Returns the mesh if an operand is sharded over explicit axes of it, else None."""
     for operand in operands:
         if _divided(operand):
@@ -34,7 +35,7 @@ def explicit_mesh(*operands: jax.Array) -> AbstractMesh | None:
     return None
 
 
-def devices_along(x: jax.Array, dimension: int) -> int:
+def devices_along(x: Array, dimension: int) -> int:
     """Returns the number of devices that share a dimension over explicit mesh axes."""
     mesh = jax.typeof(x).sharding.mesh
     names = _divided(x).get(dimension, ())
@@ -62,7 +63,7 @@ class Division:
 def over_explicit_mesh(
     operator: Any,
     mesh: AbstractMesh,
-    operands: tuple[jax.Array, ...],
+    operands: tuple[Array, ...],
     static: dict[str, Any],
 ) -> Outputs:
     """Returns the outputs of an `OperatorPrimitive` for operands on a mesh.
@@ -124,7 +125,7 @@ def by_xla(
     return divided
 
 
-def _divided(x: jax.Array) -> dict[int, tuple[str, ...]]:
+def _divided(x: Array) -> dict[int, tuple[str, ...]]:
     """Returns the mesh axes of each dimension that the type of `x` divides.
 
     The type of an array names explicit axes alone: an array that is sharded over

@@ -11,9 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 
 # A form takes arrays and static attributes, and returns the operator's outputs.
-Outputs = tuple[jax.Array, ...]
+Outputs = tuple[Array, ...]
 Form = Callable[..., Outputs]
 # The type of an argument that stands for a list of sizes. An array of sizes has rank
 # 1.
@@ -31,7 +32,7 @@ def x64_enabled() -> bool:
     return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
 
 
-def mode_of(*arrays: jax.Array) -> Any:
+def mode_of(*arrays: Array) -> Any:
     """Makes a context in which JAX has the types of these arrays.
 
     JAX may lower a form where its x64 mode is off, although elements have 64 bits: in

@@ -48,7 +48,7 @@ from typing import Any, Literal
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.export import is_symbolic_dim
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
@@ -114,7 +114,7 @@ PAD = "dmljax.numpy.pad"
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
 # An array to search. One of NumPy is known when a program is traced.
-Searchable = jax.Array | np.ndarray
+Searchable = Array | np.ndarray
 # The other modes of jax.numpy.pad, which also takes a function.
 _MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
@@ -137,7 +137,7 @@ def pad(
     reflect_type: Literal["even"] = "even",
     stat_length: None = None,
     end_values: None = None,
-) -> jax.Array:
+) -> Array:
     """Pads an array, as ``jax.numpy.pad`` does.
 
     Args:
@@ -195,7 +195,7 @@ def pad(
 def _why_no_mode(mode: Any) -> str:
     """Says which name to write for a mode, or that jax.numpy has the mode."""
     text = f"{PAD} has the modes {', '.join(_MODES)}, not mode={as_python(mode)}."
-    if isinstance(mode, (int, tuple, list, np.ndarray, jax.Array)):
+    if isinstance(mode, (int, tuple, list, np.ndarray, Array)):
         return (
             f"{text} Both widths of an axis stand in pad_width, as ((before, after), "
             "...)."
@@ -235,7 +235,7 @@ def _split_sides(name: str, sides: Any, rank: int) -> Any:
 
 
 @compiled("starts", "ends", "mode")
-def _pad(x: jax.Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> jax.Array:
+def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
     for width in starts + ends:
         if not decide_at_most(PAD, 0, width):
             widths = [*zip(starts, ends, strict=True)]
@@ -257,9 +257,7 @@ def _pad(x: jax.Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> jax
     return as_weak_as(x, padded)
 
 
-def argwhere(
-    a: ArrayLike, *, size: int | None = None, fill_value: Any = None
-) -> jax.Array:
+def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
     """Finds the coordinates of non-zero elements, as ``jax.numpy.argwhere`` does.
 
     Args:
@@ -290,7 +288,7 @@ def argwhere(
 
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
-) -> tuple[jax.Array, ...]:
+) -> tuple[Array, ...]:
     """Finds the coordinates of non-zero elements, as ``jax.numpy.nonzero`` does.
 
     NaN and subnormal numbers are not zero.
@@ -325,7 +323,7 @@ def nonzero(
 
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
-) -> jax.Array:
+) -> Array:
     """Finds non-zero elements of the flat array, as ``jax.numpy.flatnonzero`` does.
 
     Args:
@@ -352,7 +350,7 @@ def flatnonzero(
 
 def find_columns(
     name: str, x: Searchable, size: int | None, fill_value: Any
-) -> tuple[jax.Array, ...]:
+) -> tuple[Array, ...]:
     """Finds coordinates in `x`, and returns those along each dimension."""
     fills = fill_value
     if not isinstance(fills, tuple):
@@ -379,9 +377,7 @@ def find_columns(
     return _split_columns(count, coordinates, fills, rows)
 
 
-def _find(
-    name: str, x: Searchable, size: int | None
-) -> tuple[jax.Array | None, Any, int]:
+def _find(name: str, x: Searchable, size: int | None) -> tuple[Array | None, Any, int]:
     """Returns the count, the coordinates, and how many rows of them to return.
 
     An array of NumPy is known: it is searched here, once, when a program is traced. The
@@ -410,8 +406,8 @@ def _find(
 
 @compiled("rows")
 def _split_columns(
-    count: jax.Array | None, coordinates: Any, fills: tuple[Any, ...], rows: int
-) -> tuple[jax.Array, ...]:
+    count: Array | None, coordinates: Any, fills: tuple[Any, ...], rows: int
+) -> tuple[Array, ...]:
     """Returns each coordinate of the first rows, with its fill past the count."""
     # All columns have the same type, which holds the fills as well. With `int`, a weak
     # type, a fill of 8 bits would narrow the coordinates.
@@ -430,7 +426,7 @@ def _split_columns(
     return tuple(columns)
 
 
-def _lengthen(x: jax.Array, rows: int, filling: jax.Array) -> jax.Array:
+def _lengthen(x: Array, rows: int, filling: Array) -> Array:
     """Adds rows that hold `filling` behind those of `x`, up to so many rows."""
     missing = rows - x.shape[0]
     if missing == 0:
@@ -444,7 +440,7 @@ def extract(
     *,
     size: int | None = None,
     fill_value: ArrayLike = 0,
-) -> jax.Array:
+) -> Array:
     """Returns elements where a condition holds, as ``jax.numpy.extract`` does.
 
     Args:
@@ -480,7 +476,7 @@ def compress(
     size: int | None = None,
     fill_value: ArrayLike = 0,
     out: None = None,
-) -> jax.Array:
+) -> Array:
     """Returns slices where a condition holds, as ``jax.numpy.compress`` does.
 
     Args:
@@ -527,11 +523,11 @@ def compress(
 def take_slices(
     name: str,
     condition: Searchable,
-    values: jax.Array,
+    values: Array,
     axis: int,
     size: int | None,
     fill_value: ArrayLike,
-) -> jax.Array:
+) -> Array:
     """Returns the slices of `values` along `axis` that are chosen, and fills."""
     fill = _as_element(name, "fill_value", values.dtype, fill_value)
     length = values.shape[axis]
@@ -551,14 +547,14 @@ def take_slices(
 
 @compiled("name", "axis", "rows")
 def _gather_slices(
-    values: jax.Array,
-    count: jax.Array | None,
+    values: Array,
+    count: Array | None,
     coordinates: Any,
-    fill: jax.Array,
+    fill: Array,
     name: str,
     axis: int,
     rows: int,
-) -> jax.Array:
+) -> Array:
     """Returns the slices of `values` at the first rows, and `fill` past the count."""
     values = jnp.moveaxis(values, axis, 0)
     sizes = values.shape[1:]
@@ -586,9 +582,7 @@ def _gather_slices(
     return jnp.moveaxis(taken, 0, axis)
 
 
-def _read_known(
-    values: jax.Array, index: jax.Array, sharding: NamedSharding | None
-) -> jax.Array:
+def _read_known(values: Array, index: Array, sharding: NamedSharding | None) -> Array:
     """Reads slices by an index that was known when the program was traced."""
     if 0 in (values.size, index.size):
         # Nothing is read. An array that is made of `values` stays on their device.
@@ -603,9 +597,7 @@ def _read_known(
     )
 
 
-def _read_slices(
-    values: jax.Array, filling: jax.Array, valid: jax.Array, index: jax.Array
-) -> jax.Array:
+def _read_slices(values: Array, filling: Array, valid: Array, index: Array) -> Array:
     """Reads valid rows. The index of the others is in range for checkify, too."""
     length = values.shape[0]
     integer = jnp.result_type(int)
@@ -624,7 +616,7 @@ def _read_slices(
     return jnp.where(repeated(valid, rows), rows, filling)
 
 
-def tril(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
+def tril(m: ArrayLike, k: int | Array = 0) -> Array:
     """Keeps the lower triangle, up to diagonal `k`, as ``jax.numpy.tril`` does.
 
     Args:
@@ -646,7 +638,7 @@ def tril(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
     return _triangle("tril", m, k)
 
 
-def triu(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
+def triu(m: ArrayLike, k: int | Array = 0) -> Array:
     """Keeps the upper triangle, from diagonal `k` on, as ``jax.numpy.triu`` does.
 
     Args:
@@ -668,7 +660,7 @@ def triu(m: ArrayLike, k: int | jax.Array = 0) -> jax.Array:
     return _triangle("triu", m, k)
 
 
-def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
+def _triangle(function: str, m: ArrayLike, k: Any) -> Array:
     name = f"dmljax.numpy.{function}"
     x = _as_array(name, "m", m)
     if x.ndim < 2:
@@ -677,7 +669,7 @@ def _triangle(function: str, m: ArrayLike, k: Any) -> jax.Array:
         )
     if is_symbolic_dim(k):  # no number yet when the program is traced
         k = jnp.asarray(k)
-    if isinstance(k, jax.Array):
+    if isinstance(k, Array):
         if not is_integer(k.dtype):
             raise TypeError(
                 f"{name}: k has data type {show(k.dtype)}; it must have an integer "
@@ -712,7 +704,7 @@ def as_bound(k: Any, offset: int = 0) -> Any:
 
 
 @compiled("offset")
-def _saturated_sum(k: jax.Array, offset: int) -> jax.Array:
+def _saturated_sum(k: Array, offset: int) -> Array:
     diagonal = saturate(k, np.dtype(np.int32))
     return lax.min(diagonal, np.int32(INT32_MAX - offset)) + offset
 
@@ -724,7 +716,7 @@ def one_hot(
     dtype: DTypeLike | None = None,
     axis: int = -1,
     out_sharding: Any = None,
-) -> jax.Array:
+) -> Array:
     """Makes one-hot sequences, as ``jax.nn.one_hot`` does.
 
     Args:
@@ -770,8 +762,8 @@ def one_hot(
 
 @compiled("size", "axis", "dtype")
 def _one_hot_classes(
-    index: jax.Array, size: int, axis: int, dtype: np.dtype | None
-) -> jax.Array:
+    index: Array, size: int, axis: int, dtype: np.dtype | None
+) -> Array:
     name = "dmljax.numpy.one_hot"
     if not decide_at_most(name, 0, size):
         raise DescriptorError(f"{name}: num_classes is {size}; it must be at least 0.")
@@ -812,7 +804,7 @@ batching.primitive_batchers[_WEAK] = lambda xs, dims: (_WEAK.bind(*xs), dims[0])
 mlir.register_lowering(_WEAK, lambda context, x: [x])
 
 
-def as_weak_as(x: jax.Array, result: jax.Array) -> jax.Array:
+def as_weak_as(x: Array, result: Array) -> Array:
     """Returns a result with a weak type if `x` has a weak type, as jax.numpy does."""
     if jax.typeof(x).weak_type:
         result = _WEAK.bind(result)
@@ -835,7 +827,7 @@ def _as_searchable(name: str, argument: str, value: ArrayLike) -> Searchable:
     return as_array(name, argument, array)
 
 
-def _as_array(name: str, argument: str, value: ArrayLike) -> jax.Array:
+def _as_array(name: str, argument: str, value: ArrayLike) -> Array:
     """Returns an argument as an array of JAX, in the type that JAX gives it."""
     array: Any = value
     if is_kept(array):

@@ -20,7 +20,7 @@ from typing import Any, Literal, get_args
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
@@ -68,12 +68,12 @@ def __dir__() -> list[str]:
 
 def pad(
     data: ArrayLike,
-    pads: Sizes | jax.Array,
+    pads: Sizes | Array,
     constant_value: ArrayLike | None = None,
-    axes: Sizes | jax.Array | None = None,
+    axes: Sizes | Array | None = None,
     *,
     mode: Mode = "constant",
-) -> jax.Array:
+) -> Array:
     """Pads an array, as ONNX's Pad does.
 
     Args:
@@ -143,7 +143,7 @@ def _split_width(name: str, width: int) -> tuple[int, int]:
 
 def one_hot(
     indices: ArrayLike, depth: ArrayLike, values: ArrayLike, *, axis: int = -1
-) -> jax.Array:
+) -> Array:
     """Makes one-hot sequences, as ONNX's OneHot does.
 
     Args:
@@ -194,14 +194,14 @@ def one_hot(
 
 # It is a single program, so that jax.debug_nans finds no NaN between two operations.
 @compiled()
-def _truncate(index: jax.Array) -> jax.Array:
+def _truncate(index: Array) -> Array:
     """Truncates indices toward zero."""
     number = cast_array(index, jnp.result_type(int))
     # A depth is below 2^31, so this index lights nothing.
     return jnp.where(jnp.isnan(index), INT32_MIN, number)
 
 
-def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> jax.Array:
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     """Selects from `x` where a condition holds, as ONNX's Where does.
 
     Args:
@@ -263,9 +263,7 @@ def _has_no_type(value: Any) -> bool:
     return is_python_number(value) or promotion_rank(value) > 0
 
 
-def nonzero(
-    x: ArrayLike, *, size: int | None = None, fill_value: Fills = 0
-) -> jax.Array:
+def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Fills = 0) -> Array:
     """Finds the coordinates of non-zero elements, as ONNX's NonZero does.
 
     Args:
@@ -304,7 +302,7 @@ def nonzero(
     return jnp.stack(columns)[: array.ndim]
 
 
-def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Array:
+def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> Array:
     """Keeps a triangle of matrices, as ONNX's Trilu does.
 
     Args:
@@ -344,7 +342,7 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> jax.Ar
 
 def eye_like(
     x: ArrayLike, *, dtype: DTypeLike | int | None = None, k: ArrayLike = 0
-) -> jax.Array:
+) -> Array:
     """Makes a matrix with ones on a diagonal, as ONNX's EyeLike does.
 
     Args:
@@ -388,7 +386,7 @@ def compress(
     axis: int | None = None,
     size: int | None = None,
     fill_value: ArrayLike = 0,
-) -> jax.Array:
+) -> Array:
     """Returns slices where a condition holds, as ONNX's Compress does.
 
     Args:
@@ -428,7 +426,7 @@ def compress(
 
 def _as_numpy(value: Any) -> Any:
     """Returns a ``jax.Array`` that is not traced as NumPy's, and all else as it is."""
-    if isinstance(value, jax.Array) and not isinstance(value, jax.core.Tracer):
+    if isinstance(value, Array) and not isinstance(value, jax.core.Tracer):
         return np.asarray(value)
     return value
 
@@ -441,7 +439,7 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
     return array
 
 
-def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> jax.Array:
+def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> Array:
     """Returns a number, or the only element of an array, in a type."""
     # as_scalar converts NumPy's.
     if not is_python_number(value) and not isinstance(value, (np.ndarray, np.generic)):
@@ -451,7 +449,7 @@ def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> jax.Arr
     return jnp.asarray(as_scalar(name, argument, value, dtype, cast=True))
 
 
-def _as_data(name: str, argument: str, value: Any) -> jax.Array:
+def _as_data(name: str, argument: str, value: Any) -> Array:
     """Returns an integer, which may be traced, in JAX's default type.
 
     It saturates: past the end of an array or of its diagonals, all integers are alike.
@@ -469,7 +467,7 @@ def _as_data(name: str, argument: str, value: Any) -> jax.Array:
 def _as_bound(name: str, k: Any, offset: int = 0) -> Any:
     """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
     diagonal: Any
-    if isinstance(k, jax.Array) or is_symbolic_dim(k):
+    if isinstance(k, Array) or is_symbolic_dim(k):
         diagonal = _as_data(name, "k", k)
     else:
         diagonal = as_integer(name, "k", _as_number(name, "k", k))
