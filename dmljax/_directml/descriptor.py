@@ -10,8 +10,8 @@ import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
-import jax
 import numpy as np
+from jax import Array
 
 from dmljax._arguments import (
     as_integer,
@@ -73,7 +73,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         """Checks the attributes at `level`, and returns the sizes of the outputs."""
 
     @abc.abstractmethod
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array, ...]:
+    def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
         """Computes the logical outputs for the logical inputs.
 
         It is called inside of a compiled function. A logical tensor has the sizes of
@@ -142,7 +142,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
 
     def scalar(
         self, name: str, value: int | float, *, is_float: bool = False
-    ) -> jax.Array | np.ndarray:
+    ) -> Array | np.ndarray:
         """Returns an attribute as an operand of the output's type.
 
         If the field of the C struct is a FLOAT, `is_float` is true, and the value is

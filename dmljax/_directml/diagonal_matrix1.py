@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-import jax
+from jax import Array
 
 from dmljax._arguments import integer
 from dmljax._diagonal_matrix1 import check_diagonals, check_int32, diagonal_matrix1
@@ -19,7 +19,7 @@ from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._types import INT32_MAX
 
 
-class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
+class DiagonalMatrix1Desc(OperatorDesc[Array]):
     """Describes ``diagonal_matrix1``, as DML_DIAGONAL_MATRIX1_OPERATOR_DESC does.
 
     Attributes:
@@ -64,7 +64,7 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         )
         return ((self.input_tensor or self.output_tensor).sizes,)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input, or for zeros."""
         output = diagonal_matrix1(
             *arrays,
@@ -77,7 +77,7 @@ class DiagonalMatrix1Desc(OperatorDesc[jax.Array]):
         return (output,)
 
 
-class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
+class DiagonalMatrixDesc(OperatorDesc[Array]):
     """Describes DIAGONAL_MATRIX, as DML_DIAGONAL_MATRIX_OPERATOR_DESC does.
 
     The operator is ``diagonal_matrix1`` with a single diagonal and without an input.
@@ -114,7 +114,7 @@ class DiagonalMatrixDesc(OperatorDesc[jax.Array]):
         check_diagonals(self.operator, "tensor 'OutputTensor'", sizes)
         return (sizes,)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output. It depends on the attributes alone."""
         output = self.output_tensor
         diagonal = diagonal_matrix1(

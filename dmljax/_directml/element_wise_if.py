@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-import jax
+from jax import Array
 
 from dmljax._check import require_same
 from dmljax._directml.descriptor import OperatorDesc
@@ -16,7 +16,7 @@ from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._element_wise_if import element_wise_if
 
 
-class ElementWiseIfDesc(OperatorDesc[jax.Array]):
+class ElementWiseIfDesc(OperatorDesc[Array]):
     """Describes ``element_wise_if``, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
 
     All four tensors have the same sizes. Strides of 0 broadcast an input.
@@ -65,6 +65,6 @@ class ElementWiseIfDesc(OperatorDesc[jax.Array]):
             require_same(self.operator, "sizes", tensor, condition)
         return (condition[1],)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the condition, `a` and `b`."""
         return (element_wise_if(*arrays),)

@@ -3,7 +3,7 @@
 import math
 from typing import ClassVar
 
-import jax
+from jax import Array
 
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.support import UP_TO_32_BITS, FeatureLevel, SupportTable
@@ -71,7 +71,7 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
         count = (1,) * len(self.output_count_tensor.sizes)
         return count, ((1,) * len(leading) + (math.prod(sizes), columns))
 
-    def evaluate(self, *arrays: jax.Array) -> NonzeroCoordinates:
+    def evaluate(self, *arrays: Array) -> NonzeroCoordinates:
         """Returns the count and the coordinates, in the sizes of their tensors."""
         # DirectML leaves the rows past the count undefined. They are 0 here.
         columns = self.output_coordinates_tensor.sizes[-1]

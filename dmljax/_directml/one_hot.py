@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-import jax
+from jax import Array
 
 from dmljax._arguments import integer
 from dmljax._check import DescriptorError, require_same, show
@@ -21,7 +21,7 @@ from dmljax._one_hot import check_sizes, one_hot
 INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
 
 
-class OneHotDesc(OperatorDesc[jax.Array]):
+class OneHotDesc(OperatorDesc[Array]):
     """Describes ONE_HOT, as DML_ONE_HOT_OPERATOR_DESC does; see ``one_hot``.
 
     All three tensors have the same rank.
@@ -85,7 +85,7 @@ class OneHotDesc(OperatorDesc[jax.Array]):
         size = output[self.axis]
         return (check_sizes(names, indices, values, size, self.axis),)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the indices and the values."""
         size = self.output_tensor.sizes[self.axis]
         return (one_hot(*arrays, size=size, axis=self.axis),)

@@ -15,6 +15,7 @@ import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+from jax import Array
 from jax.typing import ArrayLike
 
 from dmljax._arguments import WIDE, as_array, check_x64, same_type
@@ -174,7 +175,7 @@ def create_operator(
 
 
 @functools.partial(jax.jit, static_argnums=0)
-def _evaluate(operator: Operator[Any], *arrays: jax.Array) -> Any:
+def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
     """Runs an operator. It is compiled once for all operators that are equal."""
     desc = operator.desc
     inputs = desc.input_tensors()
@@ -209,7 +210,7 @@ def _check_type(operator: str, name: str, tensor: TensorDesc, dtype: np.dtype) -
     )
 
 
-def _bind(operator: str, name: str, tensor: TensorDesc, array: jax.Array) -> jax.Array:
+def _bind(operator: str, name: str, tensor: TensorDesc, array: Array) -> Array:
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
     _check_type(operator, name, tensor, array.dtype)
     if tensor.strides is None:

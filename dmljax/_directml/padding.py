@@ -2,7 +2,7 @@
 
 from typing import ClassVar
 
-import jax
+from jax import Array
 
 from dmljax._arguments import integer
 from dmljax._check import DescriptorError
@@ -20,7 +20,7 @@ from dmljax._padding import check_padding, padding
 from dmljax._padding_forms import PaddingMode
 
 
-class PaddingDesc(OperatorDesc[jax.Array]):
+class PaddingDesc(OperatorDesc[Array]):
     """Describes PADDING, as DML_PADDING_OPERATOR_DESC does; see ``padding``.
 
     Attributes:
@@ -66,7 +66,7 @@ class PaddingDesc(OperatorDesc[jax.Array]):
         """Returns the sizes of the input with the padding added."""
         return (_check_fields(self, level),)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input."""
         # The field is a FLOAT: a value of another type goes through float32, as in C.
         value = self.scalar("PaddingValue", self.padding_value, is_float=True)
@@ -75,7 +75,7 @@ class PaddingDesc(OperatorDesc[jax.Array]):
         return (padding(x, start, end, mode=self.padding_mode, value=value),)
 
 
-class Padding1Desc(OperatorDesc[jax.Array]):
+class Padding1Desc(OperatorDesc[Array]):
     """Describes PADDING1, as DML_PADDING1_OPERATOR_DESC does.
 
     PADDING1 is PADDING with a value of the tensors' type. Its value keeps all its bits,
@@ -121,7 +121,7 @@ class Padding1Desc(OperatorDesc[jax.Array]):
         self.scalar("PaddingValue", self.padding_value)
         return (_check_fields(self, level),)
 
-    def evaluate(self, *arrays: jax.Array) -> tuple[jax.Array]:
+    def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input."""
         value = self.scalar("PaddingValue", self.padding_value)
         (x,) = arrays

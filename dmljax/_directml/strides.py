@@ -5,16 +5,15 @@ The rules for strides, and the sizes that follow from them, are in `tensor`.
 
 from collections.abc import Sequence
 
-import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from dmljax._directml.tensor import TensorDesc, steps_over
 from dmljax._types import index_mode, packed_strides
 
 
-def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
+def read(tensor: TensorDesc, buffer: Array) -> Array:
     """Returns the logical tensor of a flat buffer: an array with the tensor's sizes."""
     sizes = tensor.sizes
     strides = tensor.element_strides
@@ -35,7 +34,7 @@ def read(tensor: TensorDesc, buffer: jax.Array) -> jax.Array:
     return jnp.broadcast_to(dense, sizes)
 
 
-def write(tensor: TensorDesc, values: jax.Array, buffer: jax.Array) -> jax.Array:
+def write(tensor: TensorDesc, values: Array, buffer: Array) -> Array:
     """Returns `buffer` with the logical tensor `values` written through the strides.
 
     Elements in gaps of the tensor keep their values.
@@ -50,7 +49,7 @@ def write(tensor: TensorDesc, values: jax.Array, buffer: jax.Array) -> jax.Array
         )
 
 
-def _offsets(tensor: TensorDesc, sizes: Sequence[int], integer: np.dtype) -> jax.Array:
+def _offsets(tensor: TensorDesc, sizes: Sequence[int], integer: np.dtype) -> Array:
     """Returns dot(c, strides) for every coordinate c of `sizes`."""
     offsets = jnp.zeros(sizes, integer)
     for axis, stride in enumerate(tensor.element_strides):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from dmljax._check import ModelError, shortened
 from dmljax._directml.strides import read, write
@@ -63,7 +63,7 @@ def initial_state(model: Model) -> dict[str, np.ndarray]:
 
 def program(
     model: Model,
-) -> Callable[[dict[str, jax.Array]], dict[Version, jax.Array]]:
+) -> Callable[[dict[str, Array]], dict[Version, Array]]:
     """Makes one function of all dispatches, from the initial content of the resources.
 
     It returns the versions that a command shows, and the last version of each resource.
@@ -72,7 +72,7 @@ def program(
     """
     returned = {version for _, version in model.shown.values()}.union(model.last)
 
-    def dmljax_model(initial: dict[str, jax.Array]) -> dict[Version, jax.Array]:
+    def dmljax_model(initial: dict[str, Array]) -> dict[Version, Array]:
         state = dict(initial)
         writes: Counter[str] = Counter()
         versions = {}
@@ -93,7 +93,7 @@ def program(
 
 
 def _apply(
-    command: Dispatch, state: dict[str, jax.Array], initial: Mapping[str, jax.Array]
+    command: Dispatch, state: dict[str, Array], initial: Mapping[str, Array]
 ) -> None:
     """Runs a dispatch, and replaces the resources that it writes."""
     arrays = []
@@ -109,7 +109,7 @@ def _apply(
         state[name] = _with_elements(state[name], written, begin)
 
 
-def _elements(buffer: jax.Array, dtype: np.dtype, begin: int, end: int) -> jax.Array:
+def _elements(buffer: Array, dtype: np.dtype, begin: int, end: int) -> Array:
     """Returns some bytes of a buffer as elements of a type.
 
     A buffer that is bound as another type than its own holds bytes. The bytes of an
@@ -127,7 +127,7 @@ def _elements(buffer: jax.Array, dtype: np.dtype, begin: int, end: int) -> jax.A
     return _reinterpreted(part, dtype)
 
 
-def _reinterpreted(values: jax.Array, dtype: np.dtype) -> jax.Array:
+def _reinterpreted(values: Array, dtype: np.dtype) -> Array:
     """Returns the same bytes as elements of a type.
 
     A program may return values and their bytes, too. Without the barrier, XLA's
@@ -137,7 +137,7 @@ def _reinterpreted(values: jax.Array, dtype: np.dtype) -> jax.Array:
     return lax.bitcast_convert_type(lax.optimization_barrier(values), dtype)
 
 
-def _with_elements(buffer: jax.Array, elements: jax.Array, begin: int) -> jax.Array:
+def _with_elements(buffer: Array, elements: Array, begin: int) -> Array:
     """Replaces the elements of the buffer from a byte on."""
     if buffer.dtype != elements.dtype:
         elements = _reinterpreted(elements, buffer.dtype).ravel()

@@ -22,7 +22,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
@@ -35,14 +35,12 @@ LANES = 128
 WORDS = 1024  # bit words of a block
 
 
-def nonzero_coordinates(x: jax.Array, *origin: jax.Array, **static: Any) -> Outputs:
+def nonzero_coordinates(x: Array, *origin: Array, **static: Any) -> Outputs:
     """Finds the coordinates: a form of the operator."""
     return nonzero_words(x, *origin, compact=compact, **static)
 
 
-def compact(
-    words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
-) -> jax.Array:
+def compact(words: Array, starts: Array, origin: Array, rows: int) -> Array:
     """Returns the offsets of the first `rows` set bits of each line, and 0 past them.
 
     `words` and `starts` are (lines, bit words of a line), and `origin` is (lines,).
@@ -70,9 +68,7 @@ def compact(
     return jnp.where(valid_rows(count, rows), of_line, 0)
 
 
-def _fill_forward(
-    words: jax.Array, first: jax.Array, count: jax.Array, most: int
-) -> list[jax.Array]:
+def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[Array]:
     """Returns the bit word of each row, and where it lies.
 
     `first` is the first row of each bit word. The second result is 32 times the index

@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+from jax import Array
 from jax.experimental import pallas as pl
 
 from dmljax._jax import struct
@@ -15,7 +16,7 @@ from dmljax.pallas.gpu import WARP
 
 def launch_threads(
     kernel: Callable[..., None],
-    *operands: jax.Array,
+    *operands: Array,
     operator: str,
     programs: int,
     warps: int,
@@ -23,7 +24,7 @@ def launch_threads(
     shared: Sequence[tuple[int, Any]] = (),
     posts: int = 0,
     **static: Any,
-) -> Sequence[jax.Array]:
+) -> Sequence[Array]:
     """Runs `kernel`, code for one thread, in all threads of all programs.
 
     All arrays have one dimension. The kernel has these arguments, in this order:
@@ -58,7 +59,7 @@ def launch_threads(
         kinds = (_threads.reference_type(),) * len(references)
         _threads.inline(arg_types=kinds)(of_thread)(*references)
 
-    launch: Callable[..., Sequence[jax.Array]] = mosaic_gpu.kernel(
+    launch: Callable[..., Sequence[Array]] = mosaic_gpu.kernel(
         body,
         out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
         scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],

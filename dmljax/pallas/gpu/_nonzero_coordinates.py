@@ -39,7 +39,7 @@ from typing import Any
 
 import jax
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from dmljax._check import NoKernelError
 from dmljax._nonzero_forms import BIT_WORD, flatten_lines, pack
@@ -57,8 +57,8 @@ from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 
 
 def nonzero_coordinates(
-    x: jax.Array,
-    *origin: jax.Array,
+    x: Array,
+    *origin: Array,
     rank: int,
     size: int | None,
     columns: int,
