@@ -34,13 +34,6 @@ NARROW = frozenset(
 WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
-def is_kept(value: Any) -> bool:
-    """Whether `value` is an array of JAX that JAX keeps as it is."""
-    if not isinstance(value, Array):
-        return False
-    return value.dtype in NARROW or (value.dtype in WIDE and x64_enabled())
-
-
 # TYPES
 
 
@@ -176,8 +169,10 @@ def as_array(
       DescriptorError: if its type needs x64 mode, and the mode is off, or if an integer
         does not fit in 32 bits.
     """
-    if is_kept(value):
-        return typing.cast("Array", value)
+    if isinstance(value, Array):
+        dtype = value.dtype
+        if dtype in NARROW or (dtype in WIDE and x64_enabled()):
+            return value
     argument = unwrap_array(value)
     array: Array | np.ndarray
     if is_python_number(argument):
@@ -485,7 +480,7 @@ def as_sizes(
     # A tuple of ordinary integers is recognized without a loop in Python.
     has_integers = type(values) is tuple and {*map(type, values)} == {int}
     if has_integers and max(values) < 2**64 and min(values) > -(2**64):
-        return typing.cast("tuple[int, ...]", values)
+        return values  # type: ignore[return-value]
     # JAX wants a static argument that has a hash, as a tuple has and a list has not.
     check_static(operator, name, values, "a tuple of integers")
     if not is_sequence(values):

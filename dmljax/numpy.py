@@ -67,7 +67,6 @@ from dmljax._arguments import (
     check_static,
     from_python,
     is_integer,
-    is_kept,
     is_python_number,
     saturate,
     unwrap_array,
@@ -822,17 +821,15 @@ def _as_searchable(name: str, argument: str, value: ArrayLike) -> Searchable:
             with np.errstate(over="ignore"):  # past the largest float is infinity
                 array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
         return np.asarray(as_array(name, argument, array))
-    if is_python_number(array):
+    if isinstance(array, (int, float, complex)):
         array = jnp.asarray(array)
     return as_array(name, argument, array)
 
 
 def _as_array(name: str, argument: str, value: ArrayLike) -> Array:
     """Returns an argument as an array of JAX, in the type that JAX gives it."""
-    array: Any = value
-    if is_kept(array):
-        return array  # type: ignore[no-any-return]
-    return jnp.asarray(_as_searchable(name, argument, value))
+    array = _as_searchable(name, argument, value)
+    return array if isinstance(array, Array) else jnp.asarray(array)
 
 
 def _as_element(name: str, argument: str, dtype: np.dtype, value: Any) -> Any:
@@ -841,8 +838,8 @@ def _as_element(name: str, argument: str, dtype: np.dtype, value: Any) -> Any:
     JAX takes no integer beyond its default type. NumPy takes all of the array's.
     """
     number = value if type(value) is int else as_number(value)
-    bits = 63 if x64_enabled() else 31
-    if type(number) is int and not -(2**bits) <= number < 2**bits:
+    is_large = type(number) is int and not -(2**31) <= number < 2**31
+    if is_large and not (x64_enabled() and -(2**63) <= number < 2**63):
         return from_python(name, argument, number, dtype)
     if value is None or is_python_number(value):
         return value
