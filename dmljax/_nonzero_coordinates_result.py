@@ -376,9 +376,9 @@ def _take(
         leading = _leading_dimensions(TAKE, nonzero, name, x)
         sizes = nonzero.coordinates.shape[:-1] + x.shape[leading:]
         check_elements(TAKE, sizes)
-        run = functools.partial(_by_parts, read_rows, sizes)
         spec = _rows_spec(x, nonzero, leading)
-        results.append(_over_mesh(run, spec, nonzero, drop_weak_type(x), fill))
+        operands = nonzero, drop_weak_type(x), fill
+        results.append(_over_mesh(read_rows, sizes, spec, *operands))
     return results
 
 
@@ -411,9 +411,9 @@ def _write(
         result = drop_weak_type(x)
         if 0 not in x.shape[:leading] + rows.shape:
             write: Any = write_rows if method == PUT else add_rows
-            run = functools.partial(_by_parts, write, x.shape)
             spec = jax.typeof(x).sharding.spec
-            result = _over_mesh(run, spec, nonzero, result, drop_weak_type(rows))
+            operands = nonzero, result, drop_weak_type(rows)
+            result = _over_mesh(write, x.shape, spec, *operands)
         results.append(result)
     return results
 
@@ -560,20 +560,24 @@ def _rows_spec(x: Array, nonzero: NonzeroCoordinates, leading: int) -> list[Any]
 
 
 def _over_mesh(
-    function: Callable[..., Array], spec: Sequence[Any], *operands: Any
+    function: Callable[..., Array],
+    sizes: tuple[int, ...],
+    spec: Sequence[Any],
+    *operands: Any,
 ) -> Array:
-    """Calls a function that XLA divides, also where mesh axes are explicit.
+    """Calls `_by_parts`, which XLA divides, also where mesh axes are explicit.
 
     `spec` has the mesh axes of the result.
     """
+    run = functools.partial(_by_parts, function, sizes)
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is None:
-        return function(*operands)
+        return run(*operands)
     sharding = NamedSharding(mesh, PartitionSpec(*spec))
     # A gradient keeps residuals. JAX can't close over those that are sharded over
     # explicit axes, inside of the caller's own shard_map (jax-ml/jax#29162). With
     # jax.checkpoint there are none.
-    divided = jax.checkpoint(by_xla(function, mesh, sharding))
+    divided = jax.checkpoint(by_xla(run, mesh, sharding))
     result: Array = divided(*operands)
     return result
 
