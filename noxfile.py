@@ -186,7 +186,7 @@ def libraries(session: nox.Session) -> None:
     # The archive of jaxwt's sources has its tests.
     sources = "--no-deps", "--no-binary=:all:", "jaxwt==0.1.1"
     with session.chdir(folder):
-        # Without a file of options, pytest would take ours, where a warning is an error.
+        # Without a file of options, pytest takes ours, where a warning is an error.
         session.run(*plugin, "-c", os.devnull, "--pyargs", *losses, env=path)
         session.run("python", "-m", "pip", "download", *sources)
         shutil.unpack_archive("jaxwt-0.1.1.tar.gz")
