@@ -45,7 +45,7 @@ hypothesis.settings.register_profile(
 # pytest tests/fuzz --hypothesis-profile=long draws more, and others each time. CI draws
 # fewer: with its one seed, they are the same in every run.
 hypothesis.settings.register_profile("long", max_examples=300, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=100, deadline=None)
+hypothesis.settings.register_profile("ci", max_examples=50, deadline=None)
 hypothesis.settings.load_profile("dmljax")
 
 
