@@ -2,7 +2,6 @@
 
 import functools
 import os
-import re
 
 import jax
 from jax.experimental import topologies
@@ -35,12 +34,3 @@ def compiled(function, chip, *arrays):
     one = SingleDeviceSharding(devices(chip)[0])
     placed = [x.update(sharding=one) for x in arrays]
     return jax.jit(function).lower(*placed).compile()
-
-
-def vector_memory(program):
-    """The most bytes of vector memory in one operation of the program."""
-    sizes = re.findall(
-        r'used_scoped_memory_configs":\[\{"memory_space":"1","offset":"0","size":"(\d+)',
-        program.as_text(),
-    )
-    return max(map(int, sizes), default=0)
