@@ -64,12 +64,15 @@ def of_lines(masks, x, rows):
 
 @pytest.fixture(params=["default", "select"])
 def form(request, monkeypatch):
-    """Each form of `put`. The select is for rows of 16 values, and half of `x`."""
+    """The number of values in a row, for each form of `put`.
+
+    The select is for rows of 16 values, and half of `x`.
+    """
     if request.param == "select":
         table = _nonzero_rows.WRITE_ON_PLATFORM
         monkeypatch.setitem(table, "cpu", _nonzero_rows.select_rows)
         jax.clear_caches()
-    yield
+    yield 16 if request.param == "select" else 2
     if request.param == "select":
         jax.clear_caches()
 
@@ -205,7 +208,7 @@ EXTREMES |= {"int32": 2**24 + 1, "bfloat16": 3, "float64": 1 / 3, "complex64": 1
 
 def test_every_bit_of_narrow_and_wide_rows(form):
     with jax.enable_x64(True):
-        x = [np.full((8, n), v, t) for t, v in EXTREMES.items() for n in (2, 16)]
+        x = [np.full((8, form), v, t) for t, v in EXTREMES.items()]
         rows = [a[:5] * np.array(0, a.dtype) for a in x]
         kept = find(MASK, size=5, fill=None)
         found = jax.jit(lambda x, rows: (kept.take(x), kept.put(x, rows)))(x, rows)
@@ -240,7 +243,7 @@ def test_trees_of_arrays():
 @pytest.mark.parametrize("size", [2, 4, 6])
 def test_a_batch_with_and_without_vmap(size, form):
     """If `size` is too small, the rows of a line don't reach another line."""
-    x, rows = numbers(4, 8, 16), -numbers(4, size, 16)
+    x, rows = numbers(4, 8, form), -numbers(4, size, form)
     run = functools.partial(there_and_back, size=size)
     wanted = of_lines(BATCH, x, rows)
     assert_same(jax.vmap(run)(BATCH, x, rows), wanted)
@@ -263,8 +266,8 @@ def test_parts(form):
     search = functools.partial(find, parts=2, size=3)
     batch = BATCH.reshape(4, 4, 2)
     for mask, kept in (MASK, search(MASK)), (batch, jax.vmap(search)(batch)):
-        x, rows = numbers(*mask.shape, 16), -numbers(*kept.count.shape, 3, 16)
-        lines = mask.reshape(-1, 4), x.reshape(-1, 4, 16), rows.reshape(-1, 3, 16)
+        x, rows = numbers(*mask.shape, form), -numbers(*kept.count.shape, 3, form)
+        lines = mask.reshape(-1, 4), x.reshape(-1, 4, form), rows.reshape(-1, 3, form)
         flat = zip(of_lines(*lines), (rows, x, x), strict=True)
         wanted = tuple(found.reshape(like.shape) for found, like in flat)
         assert_same(uses(kept, x, rows), wanted)
@@ -301,36 +304,30 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
 @pytest.mark.parametrize("size", [0, 4, 6])
 def test_derivatives(size, form):
     """All are linear: each is its own derivative. `take` and `put` are adjoint."""
-    x, rows = numbers(8, 16), numbers(size, 16)
-    one = np.float32(1)
+    x, rows = numbers(8, form), numbers(size, form)
     kept = find(FIVE, size=size, fill=None)
     within = np.arange(size)[:, None] < min(size, 5)
 
-    def both(array):  # wide rows, and narrow ones
-        return [array, array[:, :2]]
-
     @jax.jit
     def run(x, rows):
-        arrays, tangents = [both(x), both(rows)], [both(-x), both(2 * rows)]
-        forward = [jax.jvp(kept.take, arrays[:1], tangents[:1])[1]]
-        forward += [jax.jvp(f, arrays, tangents)[1] for f in (kept.put, kept.add)]
-        filled = jax.vjp(lambda x, v: kept.take(x, fill_value=v), both(x), [one, one])
-        pulls = [jax.vjp(f, *arrays)[1] for f in (kept.put, kept.add)]
-        return forward, filled[1](both(rows)), [pull(both(x)) for pull in pulls]
+        both, tangents = (x, rows), (-x, 2 * rows)
+        forward = [jax.jvp(kept.take, both[:1], tangents[:1])[1]]
+        forward += [jax.jvp(f, both, tangents)[1] for f in (kept.put, kept.add)]
+        _, pull = jax.vjp(lambda x, v: kept.take(x, fill_value=v), x, np.float32(1))
+        pulls = [jax.vjp(f, *both)[1] for f in (kept.put, kept.add)]
+        return forward, pull(rows), [pull(x) for pull in pulls]
 
     forward, of_take, of_put_and_add = run(x, rows)
-    took, written, added = moved(FIVE, -x, 2 * rows, 0)
-    assert_same(forward, [*map(both, (took, written, added))])
-    past = [part.sum(dtype=np.float32) for part in both(np.where(within, 0, rows))]
-    assert_same(of_take, (both(put(FIVE, 0 * x, rows)), past))
-    others = both(put(FIVE, x, 0 * rows)), both(taken(FIVE, x, size))
-    assert_same(of_put_and_add, [others, (both(x), others[1])])
+    assert_same(forward, [*moved(FIVE, -x, 2 * rows, 0)])
+    past = np.where(within, 0, rows).sum(dtype=np.float32)
+    assert_same(of_take, (put(FIVE, 0 * x, rows), past))
+    back = taken(FIVE, x, size)
+    assert_same(of_put_and_add, [(put(FIVE, x, 0 * rows), back), (x, back)])
 
 
-@pytest.mark.parametrize("width", [2, 16])
-def test_derivatives_of_second_order(width, form):
+def test_derivatives_of_second_order(form):
     """With too few rows: the last one is missing."""
-    x, tangent = numbers(8, width) / 64, numbers(8, width)
+    x, tangent = numbers(8, form) / 64, numbers(8, form)
 
     def energy(x):
         kept = find(FIVE, size=4)
@@ -386,7 +383,7 @@ def test_index_checks_report_rows_past_the_count_in_derivatives_alone():
 def doubled(search, mask, x):
     """The array with doubled rows, and these added."""
     kept = search(mask)
-    rows = jax.tree.map(lambda a: 2 * a, kept.take(x))
+    rows = 2 * kept.take(x)
     return kept.add(kept.put(x, rows), rows)
 
 
@@ -403,7 +400,7 @@ WAYS = {
 @pytest.mark.parametrize("way", WAYS)
 def test_devices_send_nothing_where_the_parts_lie(way, form):
     mask = np.random.default_rng(0).integers(2, size=(16, 8), dtype=np.int8)
-    x = [numbers(16, 8, 16), numbers(16, 8, 2)]
+    x = numbers(16, 8, form)
 
     @jax.jit
     def both(mask, x):
@@ -417,7 +414,7 @@ def test_devices_send_nothing_where_the_parts_lie(way, form):
         compiled = both.lower(*placed).compile()
         found = compiled(*placed)
         assert_same(found, alone)
-        for array in jax.tree.leaves(found):
+        for array in found:
             assert array.sharding.is_equivalent_to(sharding, 3)
         if way != "whole":
             assert collectives(compiled.as_text()) == []
@@ -428,7 +425,7 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
     """Each device has the whole x, and a part of the masks and rows."""
     mesh = sharding_of("8", P("a"), AxisType.Explicit).mesh
     masks = np.tile(BATCH, (2, 1))
-    x, rows = numbers(8, 16), -numbers(8, 4, 16)
+    x, rows = numbers(8, form), -numbers(8, 4, form)
 
     run = jax.vmap(functools.partial(there_and_back, size=4), (0, None, 0))
 
@@ -462,18 +459,17 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
     ],
 )
 def test_rows_are_divided_by_part_and_as_the_array(parts, of_mask, of_x, wanted):
-    x = numbers(16, 16)
-    mask, placed = (
-        jax.device_put(a, sharding_of("2x2", spec, AxisType.Explicit))
-        for a, spec in ((FIVE.repeat(2), of_mask), (x, of_x))
-    )
-    kept = find(FIVE.repeat(2), parts=parts, size=3)
-    divided = jax.jit(lambda mask: find(mask, parts=parts, size=3))(mask)
-    rows = jax.jit(lambda kept, x: kept.take(x))(divided, placed)
-    assert_same(rows, kept.take(x))
-    assert jax.typeof(rows).sharding.spec == wanted
-    ours = divided.valid, divided.dropped, divided.put(placed, rows)
-    assert_same(ours, (kept.valid, kept.dropped, kept.put(x, kept.take(x))))
+    @jax.jit
+    def run(mask, x):
+        kept = find(mask, parts=parts, size=3)
+        rows = kept.take(x)
+        return rows, kept.valid, kept.dropped, kept.put(x, rows)
+
+    inputs = FIVE.repeat(2), numbers(16, 16)
+    shardings = [sharding_of("2x2", p, AxisType.Explicit) for p in (of_mask, of_x)]
+    found = run(*map(jax.device_put, inputs, shardings))
+    assert_same(found, run(*inputs))
+    assert jax.typeof(found[0]).sharding.spec == wanted
 
 
 @needs_devices
