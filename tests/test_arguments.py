@@ -1,6 +1,7 @@
 """Right and wrong arguments: arrays, scalars, sizes and integers."""
 
 import functools
+import inspect
 import itertools
 import re
 
@@ -122,71 +123,47 @@ def test_values_that_are_no_arrays(value, text):
     assert_no_array(value, text)
 
 
-# The arrays of the other functions and methods: a name, and a call with another array.
-OTHER_ARRAYS = {
-    "dmljax.numpy.pad: array": lambda x: dnp.pad(x, 1),
-    "dmljax.numpy.pad: constant_values": lambda x: dnp.pad(X, 1, constant_values=x),
-    "dmljax.numpy.pad: constant_values (pair)": lambda x: dnp.pad(
-        X, 1, constant_values=(0, x)
-    ),
-    "dmljax.numpy.argwhere: a": dnp.argwhere,
-    "dmljax.numpy.argwhere: fill_value": lambda x: dnp.argwhere(
-        X, size=9, fill_value=x
-    ),
-    "dmljax.numpy.nonzero: a": dnp.nonzero,
-    "dmljax.numpy.nonzero: fill_value": lambda x: dnp.nonzero(
-        X, size=9, fill_value=(0, x)
-    ),
-    "dmljax.numpy.flatnonzero: a": dnp.flatnonzero,
-    "dmljax.numpy.flatnonzero: fill_value": lambda x: dnp.flatnonzero(
-        X, size=9, fill_value=x
-    ),
-    "dmljax.numpy.extract: condition": lambda x: dnp.extract(x, X),
-    "dmljax.numpy.extract: arr": lambda x: dnp.extract(X, x),
-    "dmljax.numpy.extract: fill_value": lambda x: dnp.extract(
-        X, X, size=9, fill_value=x
-    ),
-    "dmljax.numpy.compress: condition": lambda x: dnp.compress(x, X),
-    "dmljax.numpy.compress: a": lambda x: dnp.compress(X[0], x),
-    "dmljax.numpy.compress: fill_value": lambda x: dnp.compress(
-        X[0], X, size=9, fill_value=x
-    ),
-    "dmljax.numpy.tril: m": dnp.tril,
-    "dmljax.numpy.triu: m": dnp.triu,
-    "dmljax.numpy.one_hot: x": lambda x: dnp.one_hot(x, 3),
-    "dmljax.onnx.pad: data": lambda x: dox.pad(x, [1, 1]),
-    "dmljax.onnx.pad: constant_value": lambda x: dox.pad(X, [1] * 4, x),
-    "dmljax.onnx.one_hot: indices": lambda x: dox.one_hot(x, 3, VALUES),
-    "dmljax.onnx.one_hot: values": lambda x: dox.one_hot(INDICES, 3, x),
-    "dmljax.onnx.where: condition": lambda x: dox.where(x, X, X),
-    "dmljax.onnx.where: x": lambda x: dox.where(X, x, X),
-    "dmljax.onnx.where: y": lambda x: dox.where(X, X, x),
-    "dmljax.onnx.nonzero: x": dox.nonzero,
-    "dmljax.onnx.nonzero: fill_value": lambda x: dox.nonzero(X, size=9, fill_value=x),
-    "dmljax.onnx.trilu: x": dox.trilu,
-    "dmljax.onnx.eye_like: x": dox.eye_like,
-    "dmljax.onnx.compress: x": lambda x: dox.compress(x, X[0]),
-    "dmljax.onnx.compress: condition": lambda x: dox.compress(X, x),
-    "dmljax.onnx.compress: fill_value": lambda x: dox.compress(
-        X, X[0], size=9, fill_value=x
-    ),
-    "NonzeroCoordinates.take: x": lambda x: nonzero_coordinates(X).take(x),
-    "NonzeroCoordinates.take: fill_value": lambda x: nonzero_coordinates(X).take(
-        X, fill_value=x
-    ),
-    "NonzeroCoordinates.put: x": lambda x: nonzero_coordinates(X).put(x, X[0]),
-    "NonzeroCoordinates.put: rows": lambda x: nonzero_coordinates(X).put(X, x),
-    "NonzeroCoordinates.add: x": lambda x: nonzero_coordinates(X).add(x, X[0]),
-    "NonzeroCoordinates.add: rows": lambda x: nonzero_coordinates(X).add(X, x),
-}
+# The other functions and methods, with right arguments.
+FILL = {"size": 9, "fill_value": VALUE}
+FOUND = nonzero_coordinates(X)
+OTHERS = [
+    (dnp.pad, (X, 1), {"constant_values": VALUE}),
+    (dnp.pad, (X, 1), {"constant_values": (0, VALUE)}),
+    (dnp.argwhere, (X,), FILL),
+    (dnp.nonzero, (X,), FILL | {"fill_value": (0, VALUE)}),
+    (dnp.flatnonzero, (X,), FILL),
+    (dnp.extract, (X, X), FILL),
+    (dnp.compress, (X[0], X), FILL),
+    (dnp.tril, (X,), {}),
+    (dnp.triu, (X,), {}),
+    (dnp.one_hot, (X, 3), {}),
+    (dox.pad, (X, [1] * 4, VALUE), {}),
+    (dox.one_hot, (INDICES, 3, VALUES), {}),
+    (dox.where, (X, X, X), {}),
+    (dox.nonzero, (X,), FILL),
+    (dox.trilu, (X,), {}),
+    (dox.eye_like, (X,), {}),
+    (dox.compress, (X, X[0]), FILL),
+    (FOUND.take, (X,), {"fill_value": VALUE}),
+    (FOUND.put, (X, X), {}),
+    (FOUND.add, (X, X), {}),
+]
 
 
-@pytest.mark.parametrize("argument", OTHER_ARRAYS)
-def test_a_description_is_no_array(argument):
+@pytest.mark.parametrize(("function", "arguments", "options"), OTHERS)
+def test_a_description_is_no_array(function, arguments, options):
     """A ShapeDtypeStruct, which JAX itself refuses by words of its own."""
-    name, _, argument_name = argument.partition(": ")
-    text = f"{argument_name.split()[0]} must be an array, not {NO_ELEMENTS}"
-    assert_refused(name, text, OTHER_ARRAYS[argument], DESCRIBED, error=TypeError)
+    path = f"{function.__module__}.{function.__qualname__}"
+    operator = path.removeprefix("dmljax._nonzero_coordinates_result.")
+    bound = inspect.signature(function).bind(*arguments, **options)
+    for name, right in bound.arguments.copy().items():
+        if isinstance(right, np.ndarray | np.generic | tuple):
+            wrong = (0, DESCRIBED) if isinstance(right, tuple) else DESCRIBED
+            bound.arguments[name] = wrong
+            call = functools.partial(function, *bound.args, **bound.kwargs)
+            text = f"{name} must be an array, not {NO_ELEMENTS}"
+            assert_refused(operator, text, call, error=TypeError)
+            bound.arguments[name] = right
 
 
 @pytest.mark.parametrize("argument", ["fill_begin", "fill_end"])

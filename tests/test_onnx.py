@@ -276,7 +276,6 @@ def refused(function, text, *arrays, error=DescriptorError, **options):
 
 def test_errors_of_pad():
     pad = functools.partial(refused, dox.pad)
-    pad("data...must be an array", [1], [1, 1], error=TypeError)
     pad("mode is 'mean'; it must be one of", X, [1] * 4, mode="mean")
     pad("mode is [1]; it must be one of", X, [1] * 4, mode=[1])
     pad("pads has 3 elements; 2 axes need 4.", X, WIDE)
@@ -323,7 +322,6 @@ def test_errors_of_where():
     where(text, np.ones(15, bool), np.int8([1] * 64), CUBE[0, :, :1])
     text = "condition has sizes {2,4}, x has sizes {}, y has sizes {3,4}; counted"
     where(text, np.ones((2, 4), bool), 0, X)
-    where("condition...must be a number or an array", None, X, X, error=TypeError)
 
 
 def test_errors_of_nonzero_and_compress():
