@@ -646,18 +646,6 @@ def test_missing_features():
 
 def test_wrong_types():
     wrong = functools.partial(refused, TypeError)
-    for text, function, *arrays in (
-        ("pad: array", dnp.pad, [1], 1),
-        ("tril: m", dnp.tril, [[1]]),
-        ("nonzero: a", dnp.nonzero, [1]),
-        ("argwhere: a", dnp.argwhere, [1]),
-        ("flatnonzero: a", dnp.flatnonzero, [1]),
-        ("extract: condition", dnp.extract, [True], COUNTS),
-        ("extract: arr", dnp.extract, COUNTS, [1]),
-    ):
-        wrong(f"{text} must be an array, not list; convert", function, *arrays)
-    text = "compress: fill_value must be an array, not list; convert"
-    wrong(text, dnp.compress, COUNTS, COUNTS, fill_value=[1])
     wrong("pad_width must be an integer", dnp.pad, X, 1.5)
     wrong("pad_width must be an integer", dnp.pad, X, {0: 1})
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
@@ -735,6 +723,7 @@ def list_tests(module):
             yield name, value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("module", NUMPYS)
 def test_tests_of_numpy(monkeypatch, x64, module):
     with warnings.catch_warnings(action="ignore"):  # of NumPy's pytest marks
