@@ -24,7 +24,6 @@ from tests.meshes import CASES, check_both, run, sharding_of
 from tests.pallas.nonzero import by_kernel
 from tests.sharded import array
 from tests.subjects import SUBJECTS
-from tests.subjects.nonzero_coordinates import MASK
 from tests.subjects.padding import NARROW, pad_rows
 from tests.transforms.dense import assert_equal
 
@@ -216,13 +215,6 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
     run(gradients[0], sharding, array(), one=jax.jit(gradients[1])(array()))
 
 
-def test_an_array_that_is_not_sharded_is_divided_like_the_others():
-    x = explicit(P("a", "b"), array())
-    output = dmljax.element_wise_if(jax.device_put(array() > 0), x, 0)
-    assert output.sharding.spec == P("a", "b", None)
-    assert_equal(output, np.where(array() > 0, array(), 0))
-
-
 def test_a_gradient_of_size_1_is_whole():
     """The cotangent is divided, but 8 devices can't share a gradient of size 1."""
     pad = functools.partial(pad_rows, pads=(3, 4), mode=PaddingMode.EDGE)
@@ -258,8 +250,6 @@ def test_limits_of_explicit_axes():
     x = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))
-    with pytest.raises(DescriptorError, match="parts is 3; it must be a mult"):
-        dmljax.nonzero_coordinates(explicit(P("a"), MASK[:48]), parts=3)
 
 
 def test_a_kernel_is_refused_where_xla_divides_the_call():
