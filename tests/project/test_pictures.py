@@ -1,9 +1,12 @@
 """The pictures of the documentation show what the package computes."""
 
+import pytest
+
 from docs import make_picture, make_pictures
 from tests.project.texts import words_of
 
 
+@pytest.mark.slow
 def test_the_pictures_in_git_have_the_numbers_of_today(tmp_path, monkeypatch):
     """Another version of Matplotlib draws other bytes, and the same words."""
     committed = make_pictures.FOLDER
