@@ -20,10 +20,8 @@ needs_kernels = pytest.mark.skipif(
     not kernels_available("cuda"),
     reason="mosaic_gpu.kernel of this JAX has no argument out_type",
 )
-# A text is evaluated when a test runs: a process may not ask for devices before it
-# joins others.
 needs_devices = pytest.mark.skipif(
-    "jax.device_count() < 8", reason="there are few devices"
+    jax.device_count() < 8, reason="there are few devices"
 )
 each_mode = pytest.mark.parametrize("mode", PaddingMode, ids=lambda mode: mode.name)
 

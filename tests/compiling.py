@@ -13,11 +13,11 @@ if importlib.metadata.version("jaxlib").startswith(("0.9.", "0.10.")):
     FAST.append("--xla_cpu_use_fusion_emitters=false")
 
 
-def flags(given, devices=8):
+def flags(given):
     """The flags of a test, added to the flags `given` in the environment.
 
     If `given` names a level of optimization, we compile as users do.
     """
-    asked = f"--xla_force_host_platform_device_count={devices}"
+    asked = "--xla_force_host_platform_device_count=8"
     fast = [] if LEVEL in given else FAST
     return " ".join([*fast, given, asked])

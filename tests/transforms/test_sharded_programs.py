@@ -6,10 +6,6 @@ test_sharding.py has the tests for explicit mesh axes alone.
 
 import dataclasses
 import functools
-import os
-import socket
-import subprocess
-import sys
 
 import jax
 import jax.numpy as jnp
@@ -21,14 +17,14 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from benchmarks.collectives import collectives
 from dmljax import PaddingMode
-from tests import compiling, meshes
+from tests import meshes
 from tests.checks import python
 from tests.meshes import CASES, DOCS, check_both, each_kind, run, sharding_of
 from tests.sharded import array
 from tests.subjects.nonzero_coordinates import MASK, lines
 from tests.subjects.one_hot import columns_of_32
 from tests.subjects.padding import NARROW, pad_rows
-from tests.transforms import dense, two_processes
+from tests.transforms import dense
 
 # BATCHES OF EVERY OPERATOR
 
@@ -269,24 +265,3 @@ def test_two_processes():
         assert f"process {process}, counts: {counts}" in shown
         half = padded[process * 20 :][:20]
         assert f"process {process}, padded: {half}" in shown
-
-
-@pytest.mark.slow
-def test_two_processes_of_four_devices_equal_one_of_eight(tmp_path):
-    """Each process compares its own parts. With eight GPUs, it has four of them."""
-    devices = jax.devices()[:8] if jax.device_count() >= 8 else jax.devices("cpu")
-    expected = tmp_path / "expected.npz"
-    np.savez(expected, *two_processes.all_cases(devices))
-    with socket.socket() as free:
-        free.bind(("localhost", 0))
-        address = f"localhost:{free.getsockname()[1]}"
-    running = []
-    for process, gpus in enumerate(("0,1,2,3", "4,5,6,7")):
-        environment = os.environ | {"CUDA_VISIBLE_DEVICES": gpus}
-        if devices[0].platform == "cpu":
-            flags = compiling.flags("", devices=4)
-            environment |= {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": flags}
-        command = [sys.executable, "-m", "tests.transforms.two_processes", address]
-        command += [str(process), str(expected)]
-        running.append(subprocess.Popen(command, cwd=DOCS.parent, env=environment))
-    assert [process.wait(300) for process in running] == [0, 0]
