@@ -18,33 +18,6 @@ from tests.samples import INTEGERS
 
 CONDITION = np.array([[1, 0, 2], [0, 1, 0]], np.uint8)
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-# Scalars of every kind that can have the type of X.
-NUMBERS = [7.0, 0.0, 7, np.float32(7), np.full((), 7, np.float32)]
-NUMBERS += [jnp.float32(7), jnp.asarray(7.0), jnp.finfo(jnp.float32).min]
-
-
-def scanned(condition, a, b):
-    def step(carry, x):
-        return carry, element_wise_if(condition, x, carry)
-
-    return jax.lax.scan(step, b, jnp.asarray(a)[None])[1][0]
-
-
-@pytest.mark.parametrize(
-    "select",
-    [
-        element_wise_if,
-        jax.checkpoint(element_wise_if),
-        lambda c, a, b: jax.vmap(element_wise_if, (None, None, 0))(c, a, b[None])[0],
-        scanned,
-    ],
-    ids=["jit", "checkpoint", "vmap", "scan"],
-)
-def test_traced_scalars(select):
-    """In one program, whose arguments are the numbers."""
-    found = jax.jit(lambda bs: [select(CONDITION, X, b) for b in bs])(NUMBERS)
-    for output, number in zip(found, NUMBERS, strict=True):
-        assert_same(output, np.where(CONDITION != 0, X, np.float32(number)))
 
 
 def test_types_of_scalars():

@@ -501,15 +501,6 @@ def test_gradients_inside_of_a_shard_map_over_another_axis(width):
     assert_same(found, np.where(MASK[:, None], 9 * x, x))
 
 
-@needs_devices
-@pytest.mark.parametrize("size", [2, None])
-def test_rows_of_an_empty_array_stay_on_its_device(size):
-    device = jax.devices()[3]
-    x = jax.device_put(np.zeros((0, 2)), device)
-    kept = find(jax.device_put(np.zeros(0, bool), device), size=size)
-    assert kept.take(x).devices() == {device}
-
-
 # ERRORS
 
 

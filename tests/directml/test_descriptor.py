@@ -40,8 +40,6 @@ KIND = "it must be TensorDesc"
     ("desc", "field", "value", "text"),
     [
         (PAD, "dimension_count", 0.5, f"{STATIC} float"),
-        (PAD, "end_padding", None, f"{SEQUENCE} NoneType"),
-        (PAD, "end_padding", "12", f"{SEQUENCE} str"),
         (PAD, "end_padding", np.array(3), f"{SEQUENCE} ndarray"),
         (PAD, "padding_mode", 7, "is 7; it must be one of CONSTANT, EDGE"),
         (PAD, "padding_mode", DataType.FLOAT32, "is <DataType.FLOAT32: 1>; it must"),

@@ -4,7 +4,6 @@ import contextlib
 import doctest
 import io
 import re
-import tomllib
 
 import jax
 import pytest
@@ -144,15 +143,6 @@ def test_figures_are_in_the_ledger(page, heading):
 
 
 # NAMES AND LINKS
-
-
-def test_all_first_lines_begin_with_the_same_sentence():
-    """README, the site, `help(dmljax)`, and the package index."""
-    sentence, *_ = dmljax.__doc__.split("\n")
-    for page in ("README.md", "docs/index.md"):
-        assert TEXTS[page].startswith(f"# dmljax\n\n{sentence}"), page
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    assert project["description"].startswith(sentence)
 
 
 def test_every_public_name_is_documented():
