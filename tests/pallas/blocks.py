@@ -9,25 +9,14 @@ import jax
 
 from dmljax.pallas.gpu import _nonzero_plan
 
-# Of the kernels for NVIDIA GPUs.
-SMALL = {
-    _nonzero_plan: {
-        "WARPS": 4,
-        "PROGRAMS": 3,
-        "MOST_CHUNKS": 2,
-        "FEW_TILES": 6,
-    }
-}
-REAL = {
-    module: {name: getattr(module, name) for name in sizes}
-    for module, sizes in SMALL.items()
-}
+# Of the kernel for NVIDIA GPUs.
+SMALL = {"WARPS": 4, "PROGRAMS": 3, "MOST_CHUNKS": 2, "FEW_TILES": 6}
+REAL = {name: getattr(_nonzero_plan, name) for name in SMALL}
 # Only a CPU simulates the kernels for GPUs, with small blocks.
 SIMULATED = jax.default_backend() != "gpu"
 
 
 def put(patch, sizes):
-    """Gives the constants of the kernels these values."""
-    for module, constants in sizes.items():
-        for name, value in constants.items():
-            patch.setattr(module, name, value)
+    """Gives the constants of the kernel these values."""
+    for name, value in sizes.items():
+        patch.setattr(_nonzero_plan, name, value)

@@ -29,7 +29,7 @@ def each_operator(groups=FORMS, linear=None):
     for name, uses in groups.items():
         first = uses[0]
         # The kernel of NONZERO_COORDINATES takes long to simulate.
-        marks = pytest.mark.slow if first.implementation and not first.linear else ()
+        marks = pytest.mark.slow if first.implementation else ()
         if linear in (None, first.linear):
             chosen.append(pytest.param(uses, id=name, marks=marks))
     return pytest.mark.parametrize("uses", chosen)

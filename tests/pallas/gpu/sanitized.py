@@ -11,7 +11,6 @@ import jax
 import numpy as np
 import pytest
 
-from dmljax.pallas.gpu import _nonzero_plan
 from tests.pallas import blocks
 from tests.pallas.nonzero import by_kernel as find
 
@@ -30,7 +29,7 @@ def runs():
     yield find(_sparse((3, 65, 127), 0.9))
     few = jax.vmap(functools.partial(find, size=20))
     with pytest.MonkeyPatch.context() as patch:
-        blocks.put(patch, {_nonzero_plan: blocks.SMALL[_nonzero_plan]})
+        blocks.put(patch, blocks.SMALL)
         for density in (0.01, 0.2, 0.6):
             yield _with_and_without_fill((200_000,), density)
         for shape in ((2, 100_000), (70, 16), (9, 1000), (9, 3, 500), (9, 3000)):

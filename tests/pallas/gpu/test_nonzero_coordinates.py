@@ -67,7 +67,7 @@ def test_the_sizes_are_boundaries_of_the_plan():
 
 def test_a_thread_waits_for_several_programs(monkeypatch):
     """A program has fewer threads than programs before it."""
-    blocks.put(monkeypatch, {constants: {"MOST_CHUNKS": 1}})
+    blocks.put(monkeypatch, {"MOST_CHUNKS": 1})
     programs = constants.WARPS * WARP + 2
     elements = programs * constants.WARPS * constants.CHUNK * TILE
     assert plan_of(elements).programs == programs
