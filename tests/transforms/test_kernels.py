@@ -24,9 +24,7 @@ ON_TPUS = [name for name in TYPES if not name.startswith("complex")]
 ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
 WIDE = ("float64", "int64", "complex128")
 WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
-WITH_KERNEL_ON_TPUS = [name for name in WITH_KERNEL if "tpu" in SUBJECTS[name].kernels]
 each_with_kernel = pytest.mark.parametrize("name", WITH_KERNEL)
-each_on_tpus = pytest.mark.parametrize("name", WITH_KERNEL_ON_TPUS)
 
 
 def uses(name):
@@ -87,14 +85,14 @@ def test_wide_types_outside_of_x64_mode(name):
 
 
 @pytest.mark.parametrize("dtype", ON_TPUS)
-@each_on_tpus
+@each_with_kernel
 def test_every_type_on_a_tpu(name, dtype):
     sample = SUBJECTS[name].kernel_samples[0]
     assert launches(sample.run, *sample.arrays(dtype), platform="tpu") == 1
 
 
 @pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
-@each_on_tpus
+@each_with_kernel
 def test_samples_and_edges_on_a_tpu(name, x64):
     for sample in uses(name):
         with jax.enable_x64(x64 or needs_x64(sample)):
