@@ -6,7 +6,6 @@ A message names the missing part and its file. CONTRIBUTING.md has the recipe.
 import pytest
 
 from benchmarks.programs import PROGRAMS
-from dmljax import _operators
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles
 from tests.meshes import DOCS
@@ -60,11 +59,3 @@ def test_plans_are_edges(name):
     subject = SUBJECTS[name]
     assert set(subject.plans) <= {edge.name for edge in subject.edges}
     assert bool(subject.plans) == bool(subject.kernels)
-
-
-def test_the_registry_exports_all_its_names():
-    functions = {operator.function.__name__ for operator in OPERATORS.values()}
-    assert functions == set(OPERATORS)
-    descriptors = {desc.__name__ for desc in DESCRIPTORS.values()}
-    others = {name for subject in SUBJECTS.values() for name in subject.names}
-    assert functions | descriptors | others == set(_operators.__all__)
