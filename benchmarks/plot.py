@@ -117,6 +117,8 @@ def table_of(columns: Iterable[str], rows: Iterable[Iterable[str]]) -> str:
 
 def name_of(contender: str) -> str:
     """A contender's name for readers: the library, and its way if it has several."""
+    if contender[0].isdigit():  # a number of devices
+        return f"dmljax, {contender}"
     library, *way = re.split(",? ", contender, maxsplit=1)
     return ", ".join([NAMES[library], *way]) if library in NAMES else contender
 
@@ -170,7 +172,7 @@ def shapes_table() -> str:
 
 def with_tables(text: str) -> str:
     """The text of a page, with new tables below its marks."""
-    gpu, cpu = ledger.lines(GPU), ledger.lines(CPU)
+    gpu, cpu = ledger.lines(GPU), ledger.lines(NEWEST)
     tables = {
         "a few programs": front_table(gpu, cpu),
         "shapes": shapes_table(),
@@ -216,8 +218,9 @@ def device_page(stem: str) -> str:
     """All figures of a device; `stem` is the name of its table."""
     lines = ledger.lines(stem)
     device = next(line["device"] for row in lines.values() for line in row.values())
+    kinds = [word for word in ("scaling", "shapes") if stem.endswith(word)]
     parts = [
-        f"# Figures: {device}",
+        f"# Figures: {', '.join([device, *kinds])}",
         "Milliseconds of wall time, and medians of many calls. [How it is "
         "measured](benchmarks.md#how-it-is-measured) says what a column means. "
         f"Versions: {versions(lines)}.",

@@ -475,8 +475,9 @@ def _batch_sizes(method: str, nonzero: NonzeroCoordinates) -> tuple[Any, ...]:
         text = "" if parts is None else f" of parts={parts}"
         raise DescriptorError(
             f"{method}: the count has sizes {show(count.shape)}, and the coordinates "
-            f"have {show(coordinates.shape)}; they are no whole result{text}. Take "
-            "rows first, and then slice them."
+            f"have {show(coordinates.shape)}; they are no whole result{text}. Use "
+            "the result before you slice it, and inside of the jax.shard_map where it "
+            "was made."
         )
     return count.shape if parts is None else count.shape[:-1]
 

@@ -67,8 +67,9 @@ def one_hot(
         an integer.
 
     Labels of -1 or -100 often stand for "ignore". A negative label counts from the end
-    here. Make it out of range: ``jnp.where(labels < 0, size, labels.astype(int))``. An
-    integer type of 8 bits may not hold the size, but ``int`` does.
+    here. Make it out of range: ``jnp.where(labels < 0, size, labels.astype(int))``, and
+    leave its loss out of the mean. An integer type of 8 bits may not hold the size, but
+    ``int`` does.
 
     >>> import jax.numpy as jnp
     >>> indices = jnp.array([[0], [-1], [5]])

@@ -161,8 +161,17 @@ def test_links_between_pages_lead_somewhere():
     for page, text in TEXTS.items():
         # Brackets in code are no links.
         prose = re.sub(r"^```.*?^```$|`[^`\n]+`", "code", text, flags=re.M | re.S)
-        for link in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", prose):
-            assert ((ROOT / page).parent / link).exists(), f"{page} links to {link}"
+        for link, place in re.findall(r"\]\(([^)#:]*)#?([^):]*)\)", prose):
+            path = (ROOT / page).parent / link if link else ROOT / page
+            assert path.exists(), f"{page} links to {link}"
+            if place:
+                assert place in anchors(path.read_text()), f"{page}: {link}#{place}"
+
+
+def anchors(text):
+    """The anchors of a page on GitHub. On the site, Sphinx checks its own."""
+    found = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in found}
 
 
 def test_the_version_is_in_the_changelog_and_the_citation():
