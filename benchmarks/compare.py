@@ -43,6 +43,8 @@ def report(
     table: str = "",
 ) -> int:
     """Prints the times of cases, and where we are behind; writes a table, if any."""
+    if table:
+        ledger.ready(options.out)
     run = circumstances(options, device_name(jax.devices()[0]), libraries)
     known = ", ".join(f"{n} {run[n]}" for n in ledger.VERSIONED if n in run)
     print(f"{run['device']}, {known}: milliseconds, and ours in theirs", flush=True)
