@@ -313,28 +313,28 @@ def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
 
 @on_rows
 def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
-    """Joins strips along the last axis, or in long runs of narrow elements; or gathers.
+    """Joins strips along a single axis, or in long runs of narrow elements; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
     passes once in all, and computes an index for each element. A *run* is the elements
     that differ only in their coordinates from the last padded axis on.
 
-    Signals are padded along the last axis alone. Before a mean, the gather of a signal
-    takes up to 11 times as long, because XLA computes an index again for each sum, and
-    a gradient up to 6 times (benchmarks/results/x86_64-cpu.csv, "frames", "[gather]").
+    For a single axis, the gather takes up to 11 times as long before a mean of signals,
+    because XLA computes an index again for each sum, and up to 3 times beside a
+    gradient (benchmarks/results/x86_64-cpu.csv, "frames", "[gather]", and
+    docs/development/lab_notes.md, "Padding on a CPU").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
-    is_signal = len(axes) == 1 and last == x.ndim - 1
     run = math.prod(x.shape[last:])
     side_by_side = math.prod(x.shape[last + 1 :])
     # XLA for CPUs converts bfloat16, of kind "V", to float32 and back.
-    is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+    narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
     # A gather copies 16 and more elements that lie side by side at once, and is faster
     # with them (benchmarks/results/x86_64-cpu.csv, "reflect padding", "[join]" and
     # "[gather]").
-    is_long = isinstance(run, int) and run >= 96 and side_by_side < 16
-    form = pad_join if is_signal or (is_narrow and is_long) else pad_gather
+    long = isinstance(run, int) and run >= 96 and side_by_side < 16
+    form = pad_join if len(axes) == 1 or (narrow and long) else pad_gather
     return form(x, *value, **static)
 
 

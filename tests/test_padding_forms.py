@@ -86,17 +86,18 @@ def test_adjoint(form, mode):
 @pytest.mark.parametrize(
     ("joined", "shape", "start", "dtype"),
     [
-        (True, (2, 9), (0, 1), "int32"),  # a signal
+        (True, (2, 9), (0, 1), "int32"),  # a single axis
+        (True, (6, 16), (1, 0), "float32"),
         (True, (2, 96), (1, 1), "bool"),
         (False, (2, 96), (1, 1), "int32"),
         (False, (2, 96), (1, 1), "bfloat16"),
         (False, (2, 95), (1, 1), "int8"),
         (False, (96, 2), (1, 1), "int8"),
-        (True, (7, 15), (1, 0), "int8"),
-        (False, (6, 16), (1, 0), "int8"),
+        (True, (2, 7, 15), (1, 1, 0), "int8"),
+        (False, (2, 6, 16), (1, 1, 0), "int8"),
     ],
 )
-def test_signals_and_long_rows_of_narrow_elements_are_joined_on_a_cpu(
+def test_single_axes_and_long_rows_of_narrow_elements_are_joined_on_a_cpu(
     joined, shape, start, dtype
 ):
     pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
@@ -118,7 +119,7 @@ def test_a_lone_signal_is_joined_as_a_row_on_a_cpu(form):
 def test_rows_of_an_unknown_length_are_gathered_on_a_cpu():
     """JAX can't say whether a symbolic length is long."""
     shape = export.symbolic_shape("8, n")
-    pad = functools.partial(ON_CPU, start=(1, 0), end=(1, 0), mode=PaddingMode.EDGE)
+    pad = functools.partial(ON_CPU, start=(1, 1), end=(1, 1), mode=PaddingMode.EDGE)
     text = str(jax.make_jaxpr(pad)(struct(np.int8, *shape)))
     assert "gather" in text
 
