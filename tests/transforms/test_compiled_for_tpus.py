@@ -23,8 +23,8 @@ from tests.subjects import SUBJECTS
 from tests.transforms.test_compiled_for_gpus import check_sent
 from tests.transforms.test_kernels import (
     ON_TPUS,
-    WITH_KERNEL_ON_TPUS,
-    each_on_tpus,
+    WITH_KERNEL,
+    each_with_kernel,
     uses,
 )
 
@@ -51,14 +51,14 @@ def check(sample, chip, dtype="float32"):
 
 
 @each_type
-@each_on_tpus
+@each_with_kernel
 @each_chip
 def test_every_type(chip, name, dtype):
     for sample in SUBJECTS[name].kernel_samples:
         check(sample, chip, dtype)
 
 
-@each_on_tpus
+@each_with_kernel
 @each_chip
 def test_edges(chip, name):
     for sample in uses(name):
@@ -81,7 +81,7 @@ def test_no_memory_of_all_rows():
     assert program.memory_analysis().temp_size_in_bytes <= 4.1 * x.size
 
 
-@each_on_tpus
+@each_with_kernel
 @each_chip
 def test_batches(chip, name):
     sample = SUBJECTS[name].kernel_samples[0]
@@ -98,7 +98,7 @@ def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementatio
     XLA can't divide a kernel: a call that XLA divides is refused.
     """
     operator, _ = case.row
-    if operator.split("`")[1] in WITH_KERNEL_ON_TPUS:
+    if operator.split("`")[1] in WITH_KERNEL:
         function = functools.partial(case.function, implementation=implementation)
         case = dataclasses.replace(case, function=function)
     elif implementation == "pallas":
