@@ -163,7 +163,7 @@ def shapes_table() -> str:
         for key, row in ledger.lines(TABLE.format(device)).items():
             others = best(row, "jnp.*")
             ratio = row["dmljax"]["wall_ms"] / others if others else 0.0
-            shown = f"**{ratio:.2f}**" if ratio > BEHIND else f"{ratio:.2f}"
+            shown = f"**{ratio:.2f}**" if round(ratio, 2) > BEHIND else f"{ratio:.2f}"
             shape = key[1].replace(ROOM, "")
             found.setdefault((shape, place), {})[key[2]] = shown
     rows = [[*name, *(x.get(n, "-") for n in directions)] for name, x in found.items()]
