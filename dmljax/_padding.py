@@ -80,7 +80,7 @@ def padding(
     Returns:
       An array of the type of `x`. Its size along each axis is that of `x` plus both
       paddings. It is differentiable in `x` and, with CONSTANT, in `value`. The gradient
-      has the same bits in every run.
+      in `x` has the same bits in every run.
 
     Raises:
       DescriptorError: if a padding is negative, if a padding is not as long as `x` has
