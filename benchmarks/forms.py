@@ -9,6 +9,7 @@ example, "dmljax [gather]" is dmljax after `FORMS["gather"]` has replaced some n
 import contextlib
 import dataclasses
 import functools
+import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -92,7 +93,23 @@ FORMS = {
     "join": Plain(
         "cpu", PADDED, _dict(PADDING.on_platform, cpu=_padding_forms.pad_join)
     ),
-    "gather": Plain("cpu", PADDED, _dict(PADDING.on_platform, clear=True)),
+    "gather": Plain(
+        "cpu",
+        rf"{PADDED}|^padding pad, .*\(16, 512, 256\)",
+        _dict(PADDING.on_platform, clear=True),
+    ),
+    # A signal as an array of one dimension.
+    "flat": Plain(
+        "cpu",
+        r"^padding pad, .*float32 \(1048576,\)",
+        _dict(PADDING.on_platform, cpu=inspect.unwrap(_padding_forms.pad_cpu)),
+    ),
+    # The adjoint of wide padding, in which many periods are summed at once.
+    "whole periods": Plain(
+        "cpu",
+        r"^padding pad, .*\(64, 16, 16\) gradient",
+        _swapped(_padding_forms, "FEW_PERIODS", 0),
+    ),
     # Gradients on a CPU by the form of all platforms, which adds parts between zeros.
     "zeros": Plain(
         "cpu", "^padding .* gradient", _dict(ADJOINT.on_platform, clear=True)

@@ -21,6 +21,7 @@ from benchmarks.case import Case
 from benchmarks.command import named, parsed
 from benchmarks.compare import report
 from benchmarks.data import Data
+from benchmarks.forms import with_plain
 from benchmarks.libraries import ALL
 from benchmarks.programs import nonzero_coordinates as rows
 from benchmarks.programs.diagonal_matrix1 import causal_by_iota
@@ -141,7 +142,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compares all shapes with jax.numpy."""
     own = "--rounds", "--device", "--write"
     options = parsed(argv, "benchmarks.shapes", __doc__, *own)
-    chosen = named(scan(), options.only, lambda case: case.label)
+    platform = jax.default_backend()
+    cases = (with_plain(case, platform) for case in scan())
+    chosen = named(cases, options.only, lambda case: case.label)
     libraries = {name: ALL[name] for name in ("dmljax", "jnp")}
     return report(chosen, libraries, options, TABLE if options.write else "")
 

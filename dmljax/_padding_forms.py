@@ -298,7 +298,8 @@ def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
     XLA for CPUs joins slices of one dimension by masked loads. Those of a reversed
     slice leave the array, and an AMD processor takes up to 60 ns for each that finds no
     memory there: jnp.pad takes 9 to 35 ms for 2^20 floats at some addresses, and a row
-    0.3 ms (docs/development/lab_notes.md, "Padding on a CPU").
+    0.3 ms (docs/development/lab_notes.md, "Padding on a CPU";
+    benchmarks/results/x86_64-cpu-shapes.csv, "(1048576,)", "[flat]").
     """
 
     @functools.wraps(form)
@@ -321,8 +322,8 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
 
     For a single axis, the gather takes up to 11 times as long before a mean of signals,
     because XLA computes an index again for each sum, and up to 3 times beside a
-    gradient (benchmarks/results/x86_64-cpu.csv, "frames", "[gather]", and
-    docs/development/lab_notes.md, "Padding on a CPU").
+    gradient (docs/development/lab_notes.md, "Padding on a CPU";
+    benchmarks/results/x86_64-cpu-shapes.csv, "(16, 512, 256)", "[gather]").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
@@ -427,17 +428,21 @@ def _summands(
     return summands
 
 
+# XLA for CPUs adds so many periods faster piece by piece
+# (benchmarks/results/x86_64-cpu-shapes.csv, "(64, 16, 16)", "[whole periods]").
+FEW_PERIODS = 8
+
+
 def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
     """Cuts a strip into whole periods, and runs that are added as they are or reversed.
 
-    For example, REFLECTION of 4 elements cuts 3 2 | 1 2 3 4 3 2 | 1 2. XLA for CPUs
-    adds up to 8 periods faster piece by piece, as 1 2 3 4 | 3 2
-    (benchmarks/results/x86_64-cpu-shapes.csv, "wrap, float32 (64, 16, 16), gradient").
+    For example, REFLECTION of 4 elements cuts 3 2 | 1 2 3 4 3 2 | 1 2. Up to
+    `FEW_PERIODS` periods are cut, too, as 1 2 3 4 | 3 2.
     """
     period, _ = fold(size, mode)
     begin = min(first + -first % period, end)
     periods = (end - begin) // period
-    step = period if periods <= 8 else period * periods
+    step = period if periods <= FEW_PERIODS else period * periods
     cuts = {first, *range(begin, end, step), end}
     for here, stop in itertools.pairwise(sorted(cuts)):
         turn = here + (size - here) % period  # from here on, elements are reversed

@@ -65,6 +65,7 @@ from dmljax._arguments import (
     as_sizes,
     cast_array,
     check_static,
+    drop_weak_type,
     from_python,
     is_integer,
     is_python_number,
@@ -541,7 +542,7 @@ def take_slices(
     if size is None:
         return as_weak_as(values, taken)
     # With a size, the fill decides in jax.numpy, too: its type is never weak.
-    return lax.convert_element_type(taken, taken.dtype)
+    return drop_weak_type(taken)
 
 
 @compiled("name", "axis", "rows")
@@ -677,7 +678,7 @@ def _triangle(function: str, m: ArrayLike, k: Any) -> Array:
         if k.ndim != 0:
             raise DescriptorError(
                 f"{name}: k has sizes {show(k.shape)}; it must be a scalar. jax.vmap "
-                "gives each matrix of a batch one of its own."
+                "gives each matrix of a batch its own diagonal."
             )
     else:
         try:

@@ -152,7 +152,7 @@ OTHERS = [
 
 @pytest.mark.parametrize(("function", "arguments", "options"), OTHERS)
 def test_a_description_is_no_array(function, arguments, options):
-    """A ShapeDtypeStruct, which JAX itself refuses by words of its own."""
+    """We refuse a ShapeDtypeStruct before JAX does, which names no argument."""
     path = f"{function.__module__}.{function.__qualname__}"
     operator = path.removeprefix("dmljax._nonzero_coordinates_result.")
     bound = inspect.signature(function).bind(*arguments, **options)

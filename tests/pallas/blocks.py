@@ -9,7 +9,7 @@ import jax
 
 from dmljax.pallas.gpu import _nonzero_plan
 
-# Of the kernel for NVIDIA GPUs.
+# These are the sizes of the kernel for NVIDIA GPUs.
 SMALL = {"WARPS": 4, "PROGRAMS": 3, "MOST_CHUNKS": 2, "FEW_TILES": 6}
 REAL = {name: getattr(_nonzero_plan, name) for name in SMALL}
 # Only a CPU simulates the kernels for GPUs, with small blocks.
