@@ -38,9 +38,12 @@ FEWER = r"(16384|262144),"
 SMALL, LARGE = rf"{SELECTED}\({FEWER}", rf"{SELECTED}\((?!{FEWER})"
 PADDED = "^padding (reflect padding|mean|frames|patches|REFLECTION).* forward"
 WRITTEN = "^padding (reflect padding|6 reflect).* forward"
-# Without a kernel, the form changes at 2^23 elements: FEW is below, and MANY from there
-# on.
-FEW = r"elements above a limit, .* float32 \((16384|262144|1048576|4194304),"
+# Without a kernel, the form changes at 2^23 elements, and where half of them have rows:
+# MANY has bit words, and FEW has none.
+FEW = (
+    r"elements above a limit, .* float32 \((16384|262144|1048576|4194304),"
+    r"|half of the elements"
+)
 MANY = r"elements above a limit, .* float32 \((8388608|16777216),"
 SEARCHED = (
     r"^nonzero_coordinates elements above a limit, .* float32 \((16777216|67108864),"
@@ -126,9 +129,17 @@ FORMS = {
     ),
     # NONZERO_COORDINATES.
     "scatter": Plain("cpu", ALL_ROWS, _dict(NONZERO.on_platform, clear=True)),
-    "bit words": Plain("gpu", FEW, _swapped(_nonzero_forms, "MANY", 0), "dmljax xla"),
+    "bit words": Plain(
+        "gpu",
+        FEW,
+        _swapped(_nonzero_forms, "nonzero_scatter", _nonzero_forms.nonzero_words),
+        "dmljax xla",
+    ),
     "elements": Plain(
-        "gpu", MANY, _swapped(_nonzero_forms, "MANY", 2**63), "dmljax xla"
+        "gpu",
+        MANY,
+        _swapped(_nonzero_forms, "nonzero_words", _nonzero_forms.nonzero_scatter),
+        "dmljax xla",
     ),
     "search": Plain(
         "gpu", SEARCHED, _swapped(_nonzero_forms, "fill_forward", search), "dmljax xla"

@@ -27,6 +27,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
+from dmljax._check import at_most
 from dmljax._types import Outputs, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
@@ -175,8 +176,9 @@ def pack(x: Array, multiple: int = BIT_WORD) -> Array:
     flags = lax.reshape(flags, (lines, length // 8, 8))
     # The barrier keeps XLA from packing a constant mask on the host, at 2 to 3 s for
     # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the comparison
-    # out of the fusion, and take a quarter longer.
-    weights = lax.optimization_barrier(jnp.left_shift(1, lax.iota(np.uint32, 8)))
+    # out of the fusion, and take a quarter longer. The weights are a constant: in front
+    # of the barrier, XLA would start a kernel to compute eight numbers.
+    weights = lax.optimization_barrier(np.left_shift(1, np.arange(8, dtype=np.uint32)))
     # No two weights share a bit, so their sum is the same as an or. XLA fuses the
     # comparison into the sum, and reads the input once. For 2^26 stored bools on an
     # H200, this select takes 0.023 ms, a shift of the flags 0.040, and sums over 32
@@ -196,21 +198,29 @@ def bit_words(x: Array) -> Array:
 # THE DEFINITION
 
 
-def definition(x: Array, *origin: Array, **static: Any) -> Outputs:
-    """Chooses the form by the number of elements.
+def definition(
+    x: Array, *origin: Array, rank: int, size: int | None, **static: Any
+) -> Outputs:
+    """Chooses the form by the numbers of elements and rows.
 
-    A symbolic number of elements takes the form for few. We timed the program "elements
-    above a limit" on an H200, by `nonzero_words`, by `nonzero_scatter` and by a scatter
-    in jax.numpy: 2^24 elements take 0.093, 0.147 and 0.141 ms, and 2^22 elements 0.066,
-    0.056 and 0.059 (benchmarks/results/nvidia-h200.csv, "dmljax xla", "[bit words]",
-    "[elements]" and "jnp scatter").
+    We timed "elements above a limit" on an H200, by `nonzero_words`, by
+    `nonzero_scatter` and by a scatter in jax.numpy, in milliseconds
+    (benchmarks/results/nvidia-h200.csv, "dmljax xla", "[bit words]", "[elements]" and
+    "jnp scatter"):
+
+    - 2 % of 2^24 elements: 0.093, 0.147, 0.141; of 2^22 elements: 0.066, 0.056, 0.059;
+    - 50 % of 2^26 elements, with a row for 5 of 8: 0.830, 0.711, 0.619.
+
+    A symbolic number of elements takes the form for few.
     """
     few = not isinstance(x.size, int) or x.size < MANY
-    form = nonzero_scatter if few else nonzero_words
-    return form(x, *origin, **static)
+    elements = math.prod(x.shape[x.ndim - rank :])
+    for_half = size is not None and at_most(elements, 2 * size)
+    form = nonzero_scatter if few or for_half else nonzero_words
+    return form(x, *origin, rank=rank, size=size, **static)
 
 
-# THE FORM FOR FEW ELEMENTS
+# THE FORM FOR FEW ELEMENTS, OR ROWS FOR MOST OF THEM
 
 
 def nonzero_scatter(
@@ -221,8 +231,9 @@ def nonzero_scatter(
 ) -> Outputs:
     """Counts element by element, and writes the offset of each into its row.
 
-    Compiled for an H200, it takes 1.5 bytes of temporary memory for each element: up to
-    12 MiB below `MANY`. With `size=`, `nonzero_words` takes half a byte.
+    Compiled for an H200, it takes 1.3 to 1.5 bytes of temporary memory for each element.
+    `nonzero_words` takes 0.6 with rows for 3 % of the elements, and 6.4 with rows for
+    half of them.
     """
     lines, restore = flatten_lines(x, *origin, **static)
     with index_mode(lines.x.shape[1], lines.rows) as integer:
@@ -250,7 +261,7 @@ def write_offsets(row: Array, origin: Array, rows: int) -> Array:
     return zeros.at[row].set(offset, **WRITE_ONCE)
 
 
-# THE FORM FOR MANY
+# THE FORM FOR MANY ELEMENTS
 
 
 def nonzero_words(

@@ -137,12 +137,21 @@ def test_each_form_counts_from_the_first_element_of_a_part(form):
     assert_same(find(x.reshape(2, 5, 67), first), expected)
 
 
-def test_bit_words_from_a_size_on():
-    options = {"rank": 1, "size": 8, "columns": 1, "fill": None}
+@pytest.mark.parametrize(
+    ("shape", "size", "expected"),
+    [
+        ((MANY - 1,), 8, False),
+        ((MANY,), 8, True),
+        ((2, MANY // 2), MANY // 4 - 1, True),
+        ((2, MANY // 2), MANY // 4, False),
+        ((MANY,), None, True),
+    ],
+)
+def test_bit_words_for_many_elements_and_rows_for_few(shape, size, expected):
+    options = {"rank": 1, "size": size, "columns": 1, "fill": None}
     find = jax.jit(functools.partial(NONZERO_COORDINATES.xla, **options))
-    for elements, expected in (MANY - 1, False), (MANY, True):
-        text = find.lower(struct(np.bool_, elements)).as_text()
-        assert ("popcnt" in text) == expected
+    text = find.lower(struct(np.bool_, *shape)).as_text()
+    assert ("popcnt" in text) == expected
 
 
 def test_the_walk_counts_all_rows():
