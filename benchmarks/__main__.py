@@ -3,7 +3,7 @@
 from benchmarks.programs import PROGRAMS
 
 COMMANDS = """\
-python -m benchmarks.compare     ten programs beside other libraries, in a minute
+python -m benchmarks.compare     programs of docs/benchmarks.md beside other libraries
 python -m benchmarks.shapes      a scan of shapes beside jax.numpy, in two minutes
 python -m benchmarks.run         all cases beside all libraries, for the ledger
 python -m benchmarks.scaling     several devices

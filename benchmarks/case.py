@@ -12,8 +12,6 @@ from benchmarks.data import Data
 # By contender, for example "jnp" or "jnp scatter": a library, and a word for the way
 # if a library does the work in several ways. The first is "dmljax".
 Functions = Mapping[str, Callable[..., Any]]
-# Of an operator with a kernel: the form without it. A CPU has no kernels.
-WITHOUT_KERNEL = "dmljax xla"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,9 +25,8 @@ class Case:
       functions: by contender, a function that does the work on arrays of its library.
       moves: whether memory limits the work: we compare it with a copy.
       direction: "forward" or "gradient".
-      context: "program": a program of users. "operator": the operator alone. "shape":
-        see `benchmarks.shapes`. In these, functions of JAX run inside `jit`. "call": we
-        call them outside of `jit`.
+      context: "program": a program of users. "shape": see `benchmarks.shapes`. In both,
+        functions of JAX run inside `jit`. "call": we call them outside of `jit`.
       rtol: the relative difference between contenders that we allow, and an absolute
         one, as a part of the largest number.
     """
@@ -40,7 +37,7 @@ class Case:
     functions: Functions
     moves: bool = True
     direction: str = "forward"
-    context: str = "operator"
+    context: str = "program"
     rtol: float = 0.0
 
     @property

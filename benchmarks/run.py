@@ -12,6 +12,7 @@ We compare some elements of all results before we time them. The columns of a fi
     peak_mib      of memory: inputs, outputs and temporaries
 """
 
+import argparse
 import dataclasses
 import math
 import sys
@@ -22,7 +23,7 @@ import jax
 import numpy as np
 
 from benchmarks import ledger
-from benchmarks.case import WITHOUT_KERNEL, Case
+from benchmarks.case import Case
 from benchmarks.cases import cases
 from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.forms import replaced
@@ -36,60 +37,71 @@ ELEMENTS = {"cpu": CPU, "gpu": GPU}
 # needs several, so that it does not wait for the host.
 SMALL_BYTES, SMALL_CALLS = 2**22, 20
 LARGE_CALLS = {"cpu": 2, "gpu": 10}
-LEGEND = """\
-A line has a case, the milliseconds of each contender by the host's clock, and the share
-of the speed of a copy that dmljax reaches.
-"""
 # A call outside of jit is short, and its time varies most, so we time this many times
 # as many rounds.
 ROUNDS_OF_CALLS = 20
 # We compare about this many elements of a result, and all of a smaller result.
 COMPARED = 2**16
+# Where we take more than this part of the best other time, we are behind.
+BEHIND = 1.15
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the chosen cases."""
     own = "--elements", "--rounds", "--device", "--without"
     options = parsed(argv, "benchmarks.run", __doc__, *own)
-    device = jax.devices()[0]
-    elements = options.elements or ELEMENTS[device.platform]
+    elements = options.elements or ELEMENTS[_platform()]
     if elements not in SIZES:
         sys.exit(f"--elements {elements}: programs have shapes for {SIZES}")
-    every = cases(device.platform, elements)
+    every = cases(_platform(), elements)
     chosen = named(every, options.only, lambda case: case.label)
-    ledger.ready(options.out)
-    libraries = available(device.platform)
-    run = circumstances(options, device_name(device), libraries)
-    speed = run["copy_gb_per_s"] = copy_speed(libraries["jnp"], rounds=options.rounds)
-    print(f"{run['device']}: a copy has {speed:.4g} GB/s\n{LEGEND}", file=sys.stderr)
-    failed = 0
-    for case in chosen:
+    for i, case in enumerate(chosen):
         functions = {n: f for n, f in case.functions.items() if n != options.without}
-        case = dataclasses.replace(case, functions=functions)
-        lines, errors = time_case(case, libraries, options.rounds, speed)
+        chosen[i] = dataclasses.replace(case, functions=functions)
+    return time_cases(chosen, available(_platform()), options, "{}")
+
+
+def time_cases(
+    chosen: Sequence[Case],
+    libraries: Mapping[str, Library],
+    options: argparse.Namespace,
+    table: str = "",
+) -> int:
+    """Prints the times of cases, and where we are behind; writes a table, if any."""
+    if table:
+        ledger.ready(options.out)
+    run = circumstances(options, device_name(jax.devices()[0]), libraries)
+    speed = run["copy_gb_per_s"] = copy_speed(libraries["jnp"], rounds=options.rounds)
+    known = ", ".join(f"{n} {run[n]}" for n in ledger.VERSIONED if n in run)
+    print(f"{run['device']}, {known}: milliseconds, and ours in theirs", flush=True)
+    behind, failed = [], 0
+    for case in chosen:
+        rows, errors = time_case(case, libraries, options.rounds, speed)
         # We go on: a run takes long, and the figures of the others are right.
         failed += len(errors)
-        print(*errors, sep="", end="", file=sys.stderr, flush=True)
-        ledger.write(run["device"], run, lines, options.out)
-        times = {line["contender"]: line["wall_ms"] for line in lines}
-        share_ = lines[0]["share"] if lines else None
-        print(f"{case.label}: {_shown(times)}, share {share_}", flush=True)
+        times = {row["contender"]: row["wall_ms"] for row in rows}
+        ours = times.get("dmljax", math.nan)
+        label = f"{case.name}, {case.direction}"
+        print(f"{label}: dmljax {ours:.3g}", *errors)
+        others = [n for n in times if not n.startswith(("dmljax", "reference"))]
+        for name in others:
+            print(f"    {name} {times[name]:.3g} ({ours / times[name]:.2f})")
+        ratio = ours / min((times[name] for name in others), default=math.inf)
+        if ratio > BEHIND:
+            behind.append(f"{label}: {ratio:.2f}")
+        sys.stdout.flush()
+        if table:
+            ledger.write(table.format(run["device"]), run, rows, options.out)
+    print(f"behind in {len(behind)} of {len(chosen)}", *behind, sep="\n  ")
     return min(failed, 1)
 
 
-def _shown(numbers: Mapping[str, float]) -> str:
-    return "  ".join(f"{name} {number:.4g}" for name, number in numbers.items())
-
-
 def time_case(
-    case: Case,
-    libraries: Mapping[str, Library],
-    rounds: int,
-    speed: float | None = None,
+    case: Case, libraries: Mapping[str, Library], rounds: int, speed: float
 ) -> tuple[list[ledger.Line], list[str]]:
     """The rows of a case, one for each contender, and the errors of other contenders.
 
-    `speed` is that of a copy, in GB/s. Without it, rows have no share of it.
+    `speed` is that of a copy, in GB/s.
     """
     calls, errors = checked(case, libraries)
     size = case.bytes
@@ -101,12 +113,11 @@ def time_case(
     lines = []
     for name, call in calls.items():
         _library(name, libraries).release()
-        ms = wall[name].median
-        # The time to move the fewest bytes, over this time.
         line: ledger.Line = {column: getattr(case, column) for column in ledger.CASE}
         line |= {"contender": name} | wall[name].columns("wall_ms")
-        bound = speed if case.moves else None
-        line["share"] = bound and round(size / bound / 1e6 / ms, 3)
+        if case.moves:
+            # The time to move the fewest bytes, over this time.
+            line["share"] = round(size / speed / 1e6 / line["wall_ms"], 3)
         line["compile_ms"] = call.compile_ms
         line["peak_mib"] = call.peak_bytes and call.peak_bytes / 2**20
         lines.append(line)
@@ -131,8 +142,6 @@ def checked(
     errors: list[str] = []
     samples: list[Sample] = []
     for name, function in case.functions.items():
-        if name == WITHOUT_KERNEL and _platform() != "gpu":
-            continue
         if name.split()[0] not in libraries:
             continue
         library = _library(name, libraries)

@@ -19,15 +19,15 @@ import jax.numpy as jnp
 import dmljax as dml
 from benchmarks.case import Case
 from benchmarks.command import named, parsed
-from benchmarks.compare import report
 from benchmarks.data import Data
 from benchmarks.forms import with_plain
 from benchmarks.libraries import ALL
 from benchmarks.programs import nonzero_coordinates as rows
 from benchmarks.programs.diagonal_matrix1 import causal_by_iota
-from benchmarks.programs.one_hot import HOT
+from benchmarks.programs.one_hot import one_hot, one_hot_by_equal
 from benchmarks.programs.padding import take_indices
 from benchmarks.programs.program import gradient
+from benchmarks.run import time_cases
 from dmljax import numpy as dnp
 
 TABLE = "{} shapes"  # the name of a device's table in the ledger
@@ -83,7 +83,7 @@ WORK: dict[str, Callable[..., Any]] = {
     "nonzero": lambda by, x, n: by(x != 0, size=room(x.size, n), fill_value=0),
     "extract": lambda by, x, n: by(x > 100 - n, x, size=room(len(x), n)),
     "compress": lambda by, keep, x, n: by(keep, x, 0, size=room(len(x), n)),
-    "one-hot": lambda by, x, n: by(x.astype(jnp.int32), n, x.dtype),
+    "one-hot": lambda by, x, n: by(x.astype(jnp.int32), n, dtype=x.dtype),
     "select": lambda by, keep, x, n: by(keep, x, 0),
     "tril": lambda by, x, k: by(x, k),
 }
@@ -101,7 +101,7 @@ SCAN: tuple[tuple[str, str, Sequence[Any], Any], ...] = (
         (dnp.compress, jnp.compress, rows.scatter),
         ROWS,
     ),
-    ("one_hot", "one-hot", [*HOT.values()], LABELS),
+    ("one_hot", "one-hot", (one_hot, jax.nn.one_hot, one_hot_by_equal), LABELS),
     ("element_wise_if", "select", (dml.element_wise_if, jnp.where), CHOSEN),
     ("diagonal_matrix1", "tril", (dnp.tril, jnp.tril, by_iota), SQUARES),
 )
@@ -146,7 +146,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     cases = (with_plain(case, platform) for case in scan())
     chosen = named(cases, options.only, lambda case: case.label)
     libraries = {name: ALL[name] for name in ("dmljax", "jnp")}
-    return report(chosen, libraries, options, TABLE if options.write else "")
+    return time_cases(chosen, libraries, options, TABLE if options.write else "")
 
 
 if __name__ == "__main__":

@@ -4,9 +4,6 @@ A program is a plain function. Its last argument is dmljax's function, and jax.n
 function takes its place in another spelling. All cases have the context "program".
 """
 
-from collections.abc import Iterator
-
-from benchmarks.case import Case
 from benchmarks.programs import (
     diagonal_matrix1,
     element_wise_if,
@@ -14,7 +11,7 @@ from benchmarks.programs import (
     one_hot,
     padding,
 )
-from benchmarks.programs.program import Program, cases_of
+from benchmarks.programs.program import Program
 
 PROGRAMS: dict[str, Program] = {
     **diagonal_matrix1.PROGRAMS,
@@ -24,28 +21,19 @@ PROGRAMS: dict[str, Program] = {
     **nonzero_coordinates.PROGRAMS,
 }
 
-# `benchmarks.compare` runs these: they say most in little time.
-TEN = (
-    "causal softmax",
-    "label smoothing",
-    "masked mean",
-    "router",
-    "reflect padding between two operations",
-    "patches of wrapped images",
-    "elements above a limit",
-    "half of the elements above a limit",
-    "rows of a mask and back",
-    "edges of graphs",
-)
-
-
-def programs(platform: str, elements: int) -> Iterator[Case]:
-    """All programs. Few CPUs have instructions for bfloat16."""
-    found = [*PROGRAMS.items(), *nonzero_coordinates.many_lines(elements)]
-    if platform == "gpu":
-        found += nonzero_coordinates.by_size()
-    for name, program in found:
-        dtypes = program.dtypes
-        if platform == "cpu":
-            dtypes = [one for one in dtypes if one != "bfloat16"]
-        yield from cases_of(platform, name, program, elements, dtypes)
+# The programs of the table of docs/benchmarks.md, and how most users write them.
+FRONT = {
+    "causal softmax": "jnp tril",
+    "causal attention": "jnp tril",
+    "label smoothing": "jnp one_hot",
+    "masked mean": "jnp where",
+    "reflect padding between two operations": "jnp",
+    "frames of a signal": "jnp",
+    "6 reflect-padded convolutions": "jnp",
+    "elements above a limit": "jnp",
+    "half of the elements above a limit": "jnp",
+    "rows of a mask": "jnp",
+    "rows of a mask and back": "jnp",
+    "tokens kept in each sequence": "jnp where",
+    "edges of graphs": "jnp",
+}

@@ -24,6 +24,8 @@ from benchmarks.programs.program import (
 )
 from dmljax import numpy as dnp
 
+NAME = "nonzero_coordinates"
+
 
 def scatter(mask: jax.Array, x: jax.Array, axis: Any = 0, *, size: int) -> jax.Array:
     """jnp.compress along axis 0, by a running count of the mask."""
@@ -45,9 +47,7 @@ def scatter_by_blocks(mask: jax.Array, x: jax.Array, *, size: int) -> jax.Array:
 # ELEMENTS ABOVE A LIMIT: inputs are whole numbers from 0 to 99.
 
 
-def elements_above(
-    x: jax.Array, extract: Any = dnp.extract, limit: int = 97, room: float = 1 / 32
-) -> jax.Array:
+def elements_above(x: jax.Array, limit: int, room: float, extract: Any) -> jax.Array:
     kept: jax.Array = extract(x > limit, x, size=int(len(x) * room))
     return kept
 
@@ -65,47 +65,41 @@ def by_coordinates(
     )
 
 
-def indexed_elements(x: Any, limit: int = 97) -> Any:
+def indexed_elements(x: Any, limit: int) -> Any:
     """In NumPy and PyTorch the result has as many elements as there are."""
     return x[x > limit]
 
 
-def cub_above(x: jax.Array, limit: int = 97, room: float = 1 / 32) -> Any:
+def cub_above(x: jax.Array, limit: int, room: float) -> Any:
     """A function of cub.cu, with the rows of the result and their type."""
     rows = int(len(x) * room)
     return f"above_{x.dtype}", rows, x.dtype, ctypes.c_float(limit)
 
 
-ABOVE: dict[str, Any] = {
-    "dmljax": dnp.extract,
+ABOVE: Functions = {
     "jnp": jnp.extract,
     "jnp scatter": scatter,
     "jnp scatter in blocks": scatter_by_blocks,
-    "dmljax coordinates": by_coordinates,
     "dmljax xla": functools.partial(by_coordinates, implementation="xla"),
 }
-LINES = {GPU: [(67108864,)], CPU: [(4194304,)]}
 
 
-def above(limit: int, room: float, chosen: str, **ours: Any) -> Program:
-    """The elements above a limit, and what replaces dmljax's spelling."""
-    others = {
-        "numpy": indexed_elements,
-        "torch": indexed_elements,
-        "cub": functools.partial(cub_above, room=room),
+def above(
+    limit: int, room: float, chosen: str, ours: Any = dnp.extract, **options: Any
+) -> Program:
+    """The elements above a limit, by `ours` in place of jnp.extract."""
+    run = functools.partial(elements_above, limit=limit, room=room)
+    indexed = functools.partial(indexed_elements, limit=limit)
+    functions = {
+        **spellings(run, extract={"dmljax": ours, **ABOVE}),
+        "numpy": indexed,
+        "torch": indexed,
+        "cub": functools.partial(cub_above, limit=limit, room=room),
     }
-    run = functools.partial(elements_above, room=room)
-    functions = spellings(run, extract=ABOVE | ours) | others
-    functions = {n: functools.partial(f, limit=limit) for n, f in functions.items()}
-    return Program(
-        "nonzero_coordinates",
-        functions,
-        [Numbers(100)],
-        LINES,
-        chosen,
-        dtypes=("float32", "bfloat16"),
-        rtol=0,
-    )
+    options = {"dtypes": ("float32", "bfloat16"), **options}
+    shapes = {GPU: [(67108864,)], CPU: [(4194304,)]}
+    inputs = [Numbers(100)]
+    return Program(NAME, functions, inputs, shapes, chosen, rtol=0, **options)
 
 
 # ROWS OF A MASK: half of the rows, with room for 5/8.
@@ -219,7 +213,7 @@ def tokens_by_expert(experts: int) -> Program:
         "torch": torch_by_expert,
     }
     return Program(
-        "nonzero_coordinates",
+        NAME,
         {n: functools.partial(way, experts=experts) for n, way in ways.items()},
         [Numbers(experts, "int32")],
         {GPU: [(131072,)], CPU: [(16384,)]},
@@ -247,11 +241,6 @@ def edge_sums(
 
     sums: jax.Array = jax.vmap(of_graph)(distances, features)
     return sums
-
-
-def edges_alone(distances: jax.Array, nonzero: Any = dnp.nonzero) -> Any:
-    size = 16 * distances.shape[1]
-    return jax.vmap(lambda x: nonzero(x < 1, size=size, fill_value=0))(distances)
 
 
 def scatter_coordinates(
@@ -290,16 +279,15 @@ FEW_EDGES = "1 % chosen, room for 1.6 %"
 SMALL_GRAPHS = functools.partial(edge_sums, limit=10, degree=8)
 
 PROGRAMS = {
-    "elements above a limit": dataclasses.replace(
-        above(97, 1 / 32, "2 % chosen, room for 3.1 %"), directions=BOTH
+    "elements above a limit": above(
+        97, 1 / 32, "2 % chosen, room for 3.1 %", directions=BOTH
     ),
     "half of the elements above a limit": above(49, 5 / 8, HALF),
-    "all elements above a limit": dataclasses.replace(
-        above(97, 1, "2 % chosen, room for all", dmljax=by_coordinates),
-        dtypes=("float32",),
+    "all elements above a limit": above(
+        97, 1, "2 % chosen, room for all", by_coordinates, dtypes=("float32",)
     ),
     "rows of a mask": Program(
-        "nonzero_coordinates",
+        NAME,
         {
             **spellings(
                 rows_of_mask,
@@ -319,7 +307,7 @@ PROGRAMS = {
         rtol=0,
     ),
     "rows of a mask and back": Program(
-        "nonzero_coordinates",
+        NAME,
         {
             "dmljax": rows_and_back,
             "jnp": jnp_rows_and_back,
@@ -333,7 +321,7 @@ PROGRAMS = {
         rtol=0,
     ),
     "tokens kept in each sequence": Program(
-        "nonzero_coordinates",
+        NAME,
         {
             **spellings(
                 kept_tokens,
@@ -350,7 +338,7 @@ PROGRAMS = {
     ),
     **{f"tokens by {n} experts": tokens_by_expert(n) for n in (8, 64, 256)},
     "edges of graphs": Program(
-        "nonzero_coordinates",
+        NAME,
         {**spellings(edge_sums, nonzero=EDGES), "torch": torch_edge_sums},
         [Numbers(100, "uint8"), Numbers(10)],
         GRAPHS,
@@ -358,7 +346,7 @@ PROGRAMS = {
         dtypes=("float32", "bfloat16"),
     ),
     "edges of small graphs": Program(
-        "nonzero_coordinates",
+        NAME,
         {
             **spellings(SMALL_GRAPHS, nonzero=EDGES),
             "torch": functools.partial(torch_edge_sums, limit=10),
@@ -371,22 +359,14 @@ PROGRAMS = {
         "10 % chosen, room for 12.5 %",
         dtypes=("float32",),
     ),
-    "coordinates of edges": Program(
-        "nonzero_coordinates",
-        spellings(edges_alone, nonzero=EDGES),
-        [Numbers(100, "uint8")],
-        {elements: shapes[:1] for elements, shapes in GRAPHS.items()},
-        FEW_EDGES,
-        dtypes=("uint8",),
-    ),
 }
 
-# MANY LINES: the coordinates in each line of a stored array, by vmap.
+# LINES: the coordinates in each line of a stored array, by vmap.
 
 
-def found_in_lines(x: jax.Array, find: Any, eighths: int) -> Any:
-    size = max(x.shape[1] * eighths // 8, 1)
-    return jax.vmap(functools.partial(find, size=size))(x)
+def found_in_lines(x: jax.Array, find: Any) -> Any:
+    """An eighth of a line has room."""
+    return jax.vmap(functools.partial(find, size=max(x.shape[1] // 8, 1)))(x)
 
 
 def find_coordinates(line: jax.Array, size: int) -> jax.Array:
@@ -397,64 +377,45 @@ def find_by_scatter(line: jax.Array, size: int) -> jax.Array:
     return scatter(line, jnp.arange(len(line), dtype=jnp.uint32), size=size)
 
 
-# On a GPU: the lines of other shapes, and lines for each power of 16.
-MANY_LINES = (
-    *((65536, 1000), (16384, 4096), (4096, 16389), (512, 131072), (64, 1048576)),
-    *((2**20, 64), (2**20, 16), (2, 2**26)),
-)
-POWERS = [16**n for n in range(1, 7)]
-
-
-def lines(shape: Shape, percent: int) -> Program:
-    eighths = {10: 1, 50: 5}[percent]
+def lines(shape: Shape) -> Program:
     ways = {"dmljax": find_coordinates, "jnp scatter": find_by_scatter}
-    run = functools.partial(found_in_lines, eighths=eighths)
     return Program(
-        "nonzero_coordinates",
-        spellings(run, find=ways),
-        [Numbers(2, density=percent / 100)],
+        NAME,
+        spellings(found_in_lines, find=ways),
+        [Numbers(2, density=0.1)],
         {elements: [shape] for elements in SIZES},
-        f"{percent} % chosen, room for {eighths} of 8",
+        "10 % chosen, room for 1 of 8",
         dtypes=("bool",),
     )
 
 
+# The elements of a line, and all but the largest are numbers of lines, too.
+POWERS = [16**n for n in range(1, 7)]
+
+
 def many_lines(elements: int) -> Iterator[tuple[str, Program]]:
     """Lines of stored bools, for arrays of so many elements at most."""
-    shapes = dict.fromkeys(MANY_LINES if elements == GPU else ())
     for length in POWERS:
-        for count in (2, *POWERS, 2**20):
-            if count <= 2**20 and count * length <= elements:
-                shapes[count, length] = None
-    for shape in shapes:
-        yield "coordinates in each line", lines(shape, 10)
-        if shape == (2**20, 64):
-            yield "coordinates in each line", lines(shape, 50)
+        for count in (2, *POWERS[:-1]):
+            if count * length <= elements:
+                yield "coordinates in each line", lines((count, length))
 
 
 # Where a GPU has no kernel, the form depends on the number of elements. On both sides
-# of the change, these programs run in few spellings.
+# of the change, a program runs in few spellings.
 FEW = ("dmljax", "dmljax xla", "jnp scatter")
-BY_SIZE = {
-    "elements above a limit": (2**14, 2**18, 2**20, 2**22, 2**23, 2**24),
-    "all elements above a limit": (2**22,),
-}
+OTHER_SIZES = (2**14, 2**18, 2**20, 2**22, 2**23, 2**24)
 
 
 def by_size() -> Iterator[tuple[str, Program]]:
-    """Programs with other numbers of elements, by name."""
-    for name, sizes in BY_SIZE.items():
-        program = PROGRAMS[name]
-        some = {n: f for n, f in program.functions.items() if n in FEW}
-        for size in sizes:
-            shapes = {elements: [(size,)] for elements in SIZES}
-            yield (
-                name,
-                dataclasses.replace(
-                    program,
-                    functions=some,
-                    shapes=shapes,
-                    dtypes=("float32",),
-                    directions=FORWARD,
-                ),
-            )
+    """Elements above a limit, in arrays of other sizes."""
+    name = "elements above a limit"
+    program = dataclasses.replace(
+        PROGRAMS[name],
+        functions={way: PROGRAMS[name].functions[way] for way in FEW},
+        dtypes=("float32",),
+        directions=FORWARD,
+    )
+    for size in OTHER_SIZES:
+        shapes = {elements: [(size,)] for elements in SIZES}
+        yield name, dataclasses.replace(program, shapes=shapes)

@@ -1,4 +1,4 @@
-"""Losses, sums and experts of labels: ONE_HOT."""
+"""Losses of labels: ONE_HOT."""
 
 import functools
 from typing import Any
@@ -26,26 +26,9 @@ def one_hot(labels: jax.Array, classes: int, dtype: Any) -> jax.Array:
     return dmljax.one_hot(labels[..., None], off_on, size=classes)
 
 
-def one_hot_of_jax(labels: jax.Array, classes: int, dtype: Any) -> jax.Array:
-    return jax.nn.one_hot(labels, classes, dtype=dtype)
-
-
 def one_hot_by_equal(labels: jax.Array, classes: int, dtype: Any) -> jax.Array:
     return (labels[..., None] == jnp.arange(classes)).astype(dtype)
 
-
-def torch_one_hot(labels: Any, classes: int, dtype: str) -> Any:
-    import torch
-
-    hot = torch.nn.functional.one_hot(labels.long(), classes)
-    return hot.to(getattr(torch, dtype))
-
-
-HOT: Functions = {
-    "dmljax": one_hot,
-    "jnp one_hot": one_hot_of_jax,
-    "jnp equal": one_hot_by_equal,
-}
 
 # LOSSES: x are the logits, (rows, classes).
 
@@ -114,52 +97,6 @@ THOUSAND = {
     CPU: [(4096, 1000), (4096,)],
 }
 
-# A TABLE, AND A SEGMENTATION
-
-
-def table_rows(labels: jax.Array, table: jax.Array, hot: Any = one_hot) -> Any:
-    return hot(labels, len(table), table.dtype) @ table
-
-
-def gathered_rows(labels: Any, table: Any) -> Any:
-    return table[labels]
-
-
-def torch_table_rows(labels: Any, table: Any) -> Any:
-    import torch
-
-    classes = torch.arange(512, device=labels.device)
-    return (labels[..., None] == classes).to(table) @ table
-
-
-def dice(x: jax.Array, labels: jax.Array, hot: Any = one_hot) -> Any:
-    """Of each class the agreement of a segmentation with the labels."""
-    x = x.astype(jnp.float32)
-    hots = hot(labels, 19, jnp.float32)
-    both = (hots * x).sum((1, 2))
-    return 2 * both / (hots.sum((1, 2)) + x.sum((1, 2)))
-
-
-def torch_dice(x: Any, labels: Any) -> Any:
-    x = x.float()
-    hots = torch_one_hot(labels, 19, "float32")
-    both = (hots * x).sum((1, 2))
-    return 2 * both / (hots.sum((1, 2)) + x.sum((1, 2)))
-
-
-# EXPERTS: for each token, the number of earlier tokens with the same expert.
-
-
-def places(experts: jax.Array, hot: Any = one_hot) -> Any:
-    hots = hot(experts, 64, jnp.int32)
-    return (jnp.cumsum(hots, 0) * hots).sum(1) - 1
-
-
-def torch_places(experts: Any) -> Any:
-    hots = torch_one_hot(experts, 64, "int32")
-    return (hots.cumsum(0) * hots).sum(1) - 1
-
-
 PROGRAMS = {
     "label smoothing": Program("one_hot", LOSSES, LOGITS, THOUSAND, directions=BOTH),
     "mean loss of smoothed labels": Program(
@@ -176,35 +113,5 @@ PROGRAMS = {
         },
         LOGITS,
         THOUSAND,
-    ),
-    "product with a table": Program(
-        "one_hot",
-        {
-            **spellings(table_rows, hot=HOT),
-            "reference a gather": gathered_rows,
-            "torch": torch_table_rows,
-        },
-        [Numbers(512, "int32"), Numbers(10)],
-        {
-            GPU: [(65536,), (512, 1024)],
-            CPU: [(4096,), (512, 1024)],
-        },
-        moves=False,
-    ),
-    "dice sums of a segmentation": Program(
-        "one_hot",
-        {**spellings(dice, hot=HOT), "torch": torch_dice},
-        [Numbers(10), Numbers(19, "int32")],
-        {
-            GPU: [(64, 512, 512, 19), (64, 512, 512)],
-            CPU: [(64, 128, 128, 19), (64, 128, 128)],
-        },
-    ),
-    "router": Program(
-        "one_hot",
-        {**spellings(places, hot=HOT), "torch": torch_places},
-        [Numbers(64, "int32")],
-        {GPU: [(1048576,)], CPU: [(65536,)]},
-        dtypes=("int32",),
     ),
 }

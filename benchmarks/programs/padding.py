@@ -49,18 +49,15 @@ def reflected(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
 
 
 def between(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
-    padded: jax.Array = pad(x * 2, ((0, 0), (0, 0), (3, 3), (3, 3)), "reflect")
-    return padded + 1
+    return reflected(x * 2, pad) + 1
 
 
 def mean_of_rows(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
-    padded = pad(x * 2, ((0, 0), (0, 0), (3, 3), (3, 3)), "reflect")
-    return jnp.mean(padded, 3, dtype=jnp.float32)
+    return jnp.mean(reflected(x * 2, pad), 3, dtype=jnp.float32)
 
 
 def of_squares(x: jax.Array, pad: Any = dnp.pad) -> jax.Array:
-    padded: jax.Array = pad(x * x, ((0, 0), (0, 0), (3, 3), (3, 3)), "reflect")
-    return padded
+    return reflected(x * x, pad)
 
 
 def torch_reflected(x: Any, by: int = 3) -> Any:

@@ -16,11 +16,8 @@ GPU, CPU, QUICK = SIZES = (2**26, 2**22, 2**18)
 FORWARD, BOTH = ("forward",), ("forward", "gradient")
 # How far sums of products may be off. A GPU multiplies float32 with 11 bits (TF32).
 RTOL = {"float32": 0.01, "bfloat16": 0.05}
-# Contenders on some platforms and in some types alone.
-ONLY = {
-    "jnp cudnn": ("gpu", "bfloat16"),
-    "cub": ("gpu", "bfloat16 float32"),
-}
+# Contenders that only a GPU runs, and their types.
+ON_GPUS = {"jnp cudnn": "bfloat16", "dmljax xla": "bfloat16 float32"}
 Shape = tuple[int, ...]
 
 
@@ -74,6 +71,11 @@ def spellings(run: Callable[..., Any], **ways: Functions) -> dict[str, Any]:
     }
 
 
+def types_on(platform: str, program: Program) -> Sequence[str]:
+    """The program's types. Few CPUs have instructions for bfloat16."""
+    return [x for x in program.dtypes if (platform, x) != ("cpu", "bfloat16")]
+
+
 def cases_of(
     platform: str, name: str, program: Program, elements: int, dtypes: Sequence[str]
 ) -> Iterator[Case]:
@@ -94,7 +96,6 @@ def cases_of(
             tuple(inputs),
             _functions(platform, program, dtype),
             moves=program.moves,
-            context="program",
             rtol=RTOL.get(dtype, 0.0) if program.rtol is None else program.rtol,
         )
         if "forward" in program.directions:
@@ -112,11 +113,11 @@ def quick(shapes: Sequence[Shape]) -> list[Shape]:
 
 def _functions(platform: str, program: Program, dtype: str) -> Functions:
     """The contenders of a case."""
-    functions = {}
-    for name, function in program.functions.items():
-        only_on, in_types = ONLY.get(name, (platform, dtype))
-        if platform == only_on and dtype in in_types:
-            functions[name] = function
+    functions = {
+        name: function
+        for name, function in program.functions.items()
+        if name not in ON_GPUS or (platform == "gpu" and dtype in ON_GPUS[name])
+    }
     # It takes 10 s to compile, on a CPU 30 s.
     if platform == "gpu" and "torch" in functions:
         functions["torch compiled"] = _compiled(functions["torch"])
