@@ -22,7 +22,6 @@ _T = TypeVar("_T")
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--elements": {"type": int, "help": "of a large array on one device"},
     "--rounds": {"type": int, "default": 15},
-    "--sent": {"action": "store_true", "help": "print what devices send, no times"},
     "--write": {"action": "store_true", "help": "write the figures into the ledger"},
     "--only": {"nargs": "+", "default": [""], "help": "texts, one of a case's name"},
     "--without": {"help": "a contender that is left out"},

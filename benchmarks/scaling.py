@@ -3,16 +3,13 @@
     python -m benchmarks.scaling                    on all devices of this machine
     python -m benchmarks.scaling --only padding     some programs
     python -m benchmarks.scaling --elements 262144  small arrays: a quick test
-    python -m benchmarks.scaling --sent             only the bytes that devices send
 
 Each device has as much work as the single device. The efficiency is the time of one
 device divided by that of several: two GPUs with an efficiency of 0.5 take twice as long
 as one GPU takes for half of the work, and the second GPU gains nothing.
 
 All numbers of devices, and jax.numpy's twins, take turns, by the host's clock. We first
-compare the results with those of the twin. We read the bytes that each device sends off
-the compiled program. `--sent` prints them, for CPUs with
-XLA_FLAGS=--xla_force_host_platform_device_count=16.
+compare the results with those of the twin.
 """
 
 import dataclasses
@@ -22,13 +19,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh, SingleDeviceSharding
 
 from benchmarks import ledger
-from benchmarks.collectives import sent, show_bytes
 from benchmarks.command import circumstances, device_name, named, parsed
+from benchmarks.data import Data
 from benchmarks.divided import WORK, Work
 from benchmarks.libraries import ALL, Prepared
 from benchmarks.run import Sample, compare, sample
@@ -41,15 +37,9 @@ CALLS = 10  # in flight
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Times all work on every number of devices."""
-    own = "--elements", "--rounds", "--sent"
-    options = parsed(argv, "benchmarks.scaling", __doc__, *own)
+    options = parsed(argv, "benchmarks.scaling", __doc__, "--elements", "--rounds")
     chosen = named(WORK, options.only, lambda work: work.label)
     elements = options.elements or ELEMENTS[jax.default_backend()]
-    if options.sent:
-        for work in chosen:
-            sizes = (sent_by(work, jax.devices()[:n], elements * n) for n in counts())
-            print(f"| {work.title} | {work.axes} | {' | '.join(sizes)} |")
-        return 0
     ledger.ready(options.out)
     name = device_name(jax.devices()[0])
     run = circumstances(options, name, {"dmljax": ALL["dmljax"]})
@@ -66,8 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         ledger.write(f"{name} scaling", run, found, options.out)
         for line in found:
             times = f"{line['wall_ms']:.4g} ms, efficiency {line['efficiency']:.2f}"
-            size = show_bytes(line["sent"])
-            print(f"  {line['contender']}: {times}, each sends {size}", flush=True)
+            print(f"  {line['contender']}: {times}", flush=True)
     return min(failed, 1)
 
 
@@ -76,20 +65,13 @@ def counts() -> list[int]:
     return [2**i for i in range(len(jax.devices()).bit_length())]
 
 
-def sent_by(work: Work, devices: Sequence[jax.Device], elements: int) -> str:
-    """The bytes that each of these devices sends, as text."""
-    program, _ = compiled(work, devices, elements)
-    return show_bytes(sent(program.as_text(), len(devices)))
-
-
 def lines(work: Work, elements: int, rounds: int) -> list[ledger.Line]:
     """The rows of a program and of its twin."""
     contenders = {"": work}
     if work.twin:
         contenders["jnp, "] = dataclasses.replace(work, function=work.twin)
-    alone = SingleDeviceSharding(jax.devices()[0])
-    calls: dict[tuple[str, int], Prepared] = {}
-    sizes: dict[tuple[str, int], int] = {}
+    calls: dict[str, Prepared] = {}
+    singles: dict[str, str] = {}
     for devices in counts():
         arrays: list[jax.Array] = []
         samples: list[Sample] = []
@@ -98,31 +80,28 @@ def lines(work: Work, elements: int, rounds: int) -> list[ledger.Line]:
             program, structs = compiled(one, first, elements * devices)
             arrays = arrays or made(structs)
             run = functools.partial(program, *arrays)
+            alone = SingleDeviceSharding(first[0])
             outputs = jax.device_put(jax.tree.leaves(run()), alone)
             if prefix:
                 compare(samples, outputs, ALL["jnp"], work.rtol)
             samples = [sample(output, ALL["jnp"]) for output in outputs]
-            calls[prefix, devices] = Prepared(run, jax.block_until_ready)
-            sizes[prefix, devices] = sent(program.as_text(), devices)
-    by_name = {f"{p}{words_for(n)}": call for (p, n), call in calls.items()}
-    timings = wall_times(by_name, rounds=rounds, repeats=CALLS)
-    found = []
-    for prefix, devices in calls:
-        name = prefix + words_for(devices)
-        line: ledger.Line = {
+            name = prefix + words_for(devices)
+            calls[name] = Prepared(run, jax.block_until_ready)
+            singles[name] = prefix + words_for(1)
+    timings = wall_times(calls, rounds=rounds, repeats=CALLS)
+    return [
+        {
             "operator": work.operator,
             "name": work.case,
-            "direction": work.direction,
+            "direction": "gradient" if work.gradient else "forward",
             "context": f"weak scaling, {work.axes} axes",
             "elements": elements,
             "contender": name,
-            **timings[name].columns("wall_ms"),
+            **timing.columns("wall_ms"),
+            "efficiency": timings[singles[name]].median / timing.median,
         }
-        single = timings[prefix + words_for(1)].median
-        line["efficiency"] = single / timings[name].median
-        line["sent"] = sizes[prefix, devices]
-        found.append(line)
-    return found
+        for name, timing in timings.items()
+    ]
 
 
 def words_for(devices: int) -> str:
@@ -140,27 +119,12 @@ def compiled(
 
 
 def made(structs: Sequence[jax.ShapeDtypeStruct]) -> list[jax.Array]:
-    """Arrays, made where they lie; a tenth of each is not zero."""
+    """Arrays on their devices; a tenth of each is not zero."""
     found = []
     for seed, like in enumerate(structs):
-        make = _maker(like.shape, like.dtype, like.sharding)
-        found.append(make(np.uint32(seed)))
+        data = Data(like.shape, like.dtype.name, density=0.1, seed=seed)
+        found.append(jax.device_put(data.array(), like.sharding))
     return found
-
-
-@functools.cache
-def _maker(shape: tuple[int, ...], dtype: Any, sharding: Any) -> Any:
-    """A program that makes such arrays from a seed; we compile it once."""
-
-    def make(seed: jax.Array) -> jax.Array:
-        number = jnp.full(shape, seed, np.uint32)
-        for axis in range(len(shape)):
-            line = jax.lax.broadcasted_iota(np.uint32, shape, axis)
-            number = (number ^ line) * np.uint32(2654435761)
-        digit = (number >> np.uint32(7)) % np.uint32(10)
-        return jnp.where(digit == 0, number >> np.uint32(24) | 1, 0).astype(dtype)
-
-    return jax.jit(make, out_shardings=sharding)
 
 
 if __name__ == "__main__":

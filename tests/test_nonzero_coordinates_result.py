@@ -16,9 +16,9 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from benchmarks.collectives import collectives
 from dmljax import _nonzero_rows
 from tests.checks import assert_refused, assert_same, needs_devices, struct
+from tests.collectives import collectives
 from tests.meshes import sharding_of
 from tests.samples import tensor
 from tests.subjects.nonzero_coordinates import DESC

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from benchmarks.collectives import collectives
 from dmljax import (
     FeatureLevel,
     Padding1Desc,
@@ -24,6 +23,7 @@ from dmljax import (
 )
 from dmljax._padding import _padding
 from tests.checks import assert_refused, assert_same, struct
+from tests.collectives import collectives
 from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
 from tests.sharded import SHAPE, array

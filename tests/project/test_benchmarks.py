@@ -269,8 +269,6 @@ def test_a_program_is_timed_beside_its_twin(tmp_path, monkeypatch):
     explicit = rows["forward", "weak scaling, explicit axes"]
     assert {*explicit, *(f"jnp, {count}" for count in explicit)} == {*automatic}
     for row in (automatic, explicit):
-        assert row["1 device"]["sent"] == 0
-        assert row["2 devices"]["sent"] > 0
         for contender, line in row.items():
             single = row[contender.replace("2 devices", "1 device")]
             ratio = single["wall_ms"] / line["wall_ms"]

@@ -15,10 +15,10 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from benchmarks.collectives import collectives
 from dmljax import PaddingMode
 from tests import meshes
 from tests.checks import python
+from tests.collectives import collectives
 from tests.meshes import CASES, DOCS, check_both, each_kind, run, sharding_of
 from tests.sharded import array
 from tests.subjects.nonzero_coordinates import MASK, lines

@@ -14,7 +14,7 @@ class Collective(NamedTuple):
     elements: int
     bytes: int
 
-    def sent(self, devices: int) -> int:
+    def sent(self, devices):
         """The bytes that each of `devices` devices sends, if they form a ring."""
         others = devices - 1
         parts = {
@@ -27,7 +27,7 @@ class Collective(NamedTuple):
         return round(self.bytes * parts[self.kind])
 
 
-def collectives(text: str) -> list[Collective]:
+def collectives(text):
     """All collectives of a program, in order of their kinds and sizes.
 
     A collective may have several arrays. If its start is an operation of its own, the
@@ -47,7 +47,7 @@ def collectives(text: str) -> list[Collective]:
     return sorted(found)
 
 
-def sent(text: str, devices: int) -> int:
+def bytes_sent(text, devices):
     """The bytes that each device sends, if all devices take part in each collective.
 
     A collective in a loop counts once.
@@ -55,15 +55,13 @@ def sent(text: str, devices: int) -> int:
     return sum(one.sent(devices) for one in collectives(text))
 
 
-def show_bytes(number: int | None) -> str:
-    """Bytes with three digits, in steps of 1024. The first runs did not count them."""
-    if number is None:
-        return "-"
+def show_bytes(number):
+    """Bytes with three digits, in steps of 1024."""
     power = min(max(number.bit_length() - 1, 0) // 10, 3)
     return f"{number / 1024**power:.3g} {('B', 'KiB', 'MiB', 'GiB')[power]}"
 
 
-def _bytes(dtype: str) -> int:
+def _bytes(dtype):
     """Bytes of an element. XLA's names have the bits; only bool is `pred`."""
     bits = re.search(r"\d+", dtype)
     return max(int(bits[0]) // 8, 1) if bits else 1
