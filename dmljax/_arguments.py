@@ -37,10 +37,11 @@ WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 # TYPES
 
 
+@functools.cache
 def is_integer(dtype: np.dtype) -> bool:
     """Whether `dtype` is an integer type, including those of 4 bits."""
     # For NumPy, a timedelta64 is an integer, too.
-    return jnp.issubdtype(dtype, jnp.integer) and dtype.kind != "m"
+    return bool(jnp.issubdtype(dtype, jnp.integer) and dtype.kind != "m")
 
 
 @functools.cache
@@ -173,49 +174,35 @@ def as_array(
         dtype = value.dtype
         if dtype in NARROW or (dtype in WIDE and x64_enabled()):
             return value
-    argument = unwrap_array(value)
-    array: Array | np.ndarray
-    if is_python_number(argument):
-        array = _number_as_array(operator, name, argument)
-    elif isinstance(argument, np.ma.MaskedArray):
+    array = unwrap_array(value)
+    is_number = is_python_number(array)
+    if isinstance(array, np.ma.MaskedArray):
         raise TypeError(
             f"{operator}: {name} is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
-    elif isinstance(argument, Array):
-        array = argument
-    elif isinstance(argument, (np.ndarray, np.generic)):
-        array = np.asarray(argument)
-    else:
+    if is_number or isinstance(array, (np.ndarray, np.generic)):
+        array = np.asarray(array)
+    elif not isinstance(array, Array):
         must_be, remedy = "an array", "; convert it with jnp.asarray"
-        if isinstance(argument, jax.ShapeDtypeStruct):
+        if isinstance(array, jax.ShapeDtypeStruct):
             remedy = ", which has no elements; jax.eval_shape traces a function with it"
-        elif argument is None or isinstance(argument, (str, bytes)):
+        elif array is None or isinstance(array, (str, bytes)):
             must_be, remedy = "a number or an array", ""
         raise TypeError(
-            f"{operator}: {name} must be {must_be}, not {type(argument).__name__}"
-            f"{remedy}."
+            f"{operator}: {name} must be {must_be}, not {type(array).__name__}{remedy}."
+        )
+    if is_number and array.dtype == object:
+        raise DescriptorError(
+            f"{operator}: {name} is {as_python(value)}; it must be an integer of at "
+            "most 64 bits."
         )
     check_numbers(operator, f"{name} has elements of type", array.dtype)
-    if not strict and isinstance(argument, (np.ndarray, np.generic)):
-        array = _narrow(operator, name, np.asarray(array))
-    check_x64(operator, name, array.dtype)
-    return array
-
-
-def _number_as_array(operator: str, name: str, number: Any) -> np.ndarray:
-    """Returns a Python number as an array of JAX's type, or of a type that holds it."""
-    try:
-        return np.array(number, jnp.result_type(number))
-    except OverflowError:
-        array = np.asarray(number)  # uint64, int64, or an object
-        if array.dtype.kind == "O" or not x64_enabled():
-            raise DescriptorError(
-                f"{operator}: {name} is {as_python(number)}, which needs more bits "
-                "than an integer of JAX has: 32, or 64 in its x64 mode. Turn it on "
-                "with jax.config.update('jax_enable_x64', True)."
-            ) from None
-        return array
+    result: Array | np.ndarray = array
+    if isinstance(array, np.ndarray) and (is_number or not strict):
+        result = _narrow(operator, name, array)
+    check_x64(operator, name, result.dtype)
+    return result
 
 
 def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
@@ -274,8 +261,7 @@ def as_scalar(
         # JAX gives a float that is traced its default type. This float gets it, too.
         value = jnp.asarray(value)
     # Another scalar of NumPy has a type, which must be that of the tensor.
-    scalar = getattr(unwrap_array(value), "ndim", 0) == 0
-    array = as_array(operator, name, value, strict=scalar)
+    array = as_array(operator, name, value, strict=strict)
     if array.shape != ():
         raise DescriptorError(
             f"{operator}: {name} has sizes {show(array.shape)}; it must be a scalar. "
@@ -362,7 +348,7 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nda
     is_real = type(value) in (int, float)
     if is_real and dtype.kind == "f" and -65504 <= value <= 65504:
         return np.array(value, dtype)
-    is_whole = dtype.kind in "iu" or is_integer(dtype)
+    is_whole = is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
         rule = "has no imaginary part"
@@ -450,8 +436,9 @@ def integer(value: int) -> int:
     array: Any = value
     if isinstance(array, (jax.core.Tracer, np.ma.MaskedArray)):
         return value
-    if isinstance(array, (np.generic, np.ndarray, Array)) and array.ndim == 0:
-        return int(array) if is_integer(array.dtype) else value
+    is_array = isinstance(array, (np.generic, np.ndarray, Array))
+    if is_array and array.ndim == 0 and is_integer(array.dtype):
+        return int(array)
     return value
 
 
