@@ -9,7 +9,7 @@ shortened with a count where they are long.
 
 import enum
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -82,25 +82,25 @@ def decide_at_most(operator: str, low: int, high: int) -> bool:
 def require_same(
     operator: str,
     what: str,
-    first: tuple[str, Any],
-    second: tuple[str, Any],
+    values: Mapping[str, Any],
     remedy: str | None = None,
 ) -> None:
-    """Requires that two tensors, each a name and a value of it, agree in `what`.
+    """Requires that tensors, by name, agree with the first of them in `what`.
 
     A message about arrays has a remedy, which may be empty. A message about a
     descriptor has none, and calls its tensors by DirectML's names.
     """
-    (name, first_value), (other, second_value) = first, second
-    if first_value != second_value:
-        if remedy is None:
-            name = f"Tensor '{name}'"
-            other = f"tensor '{other}'"
-        raise DescriptorError(
-            f"{operator}: mismatched tensor {what}. {name} has {show(first_value)}, "
-            f"while {other} has {show(second_value)}; both must be the same."
-            f"{remedy or ''}"
-        )
+    for name, value in values.items():
+        first, wanted = next(iter(values.items()))
+        if value != wanted:
+            if remedy is None:
+                name = f"Tensor '{name}'"
+                first = f"tensor '{first}'"
+            raise DescriptorError(
+                f"{operator}: mismatched tensor {what}. {name} has {show(value)}, "
+                f"while {first} has {show(wanted)}; both must be the same."
+                f"{remedy or ''}"
+            )
 
 
 def is_number_of(value: Any, enum_type: type[enum.Enum]) -> bool:

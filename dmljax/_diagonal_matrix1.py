@@ -39,7 +39,6 @@ from dmljax._types import INT32_MAX, INT32_MIN, Sizes
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
 X = "x (InputTensor)"
-VALUE = "value (Value)"
 BEGIN = "fill_begin (DiagonalFillBegin)"
 END = "fill_end (DiagonalFillEnd)"
 
@@ -126,17 +125,17 @@ def diagonal_matrix1(
         x = as_array(NAME, X, x)
         result_type = x.dtype
         if shape is not None:
-            sizes = ("shape", as_sizes(NAME, "shape", shape)), (X, x.shape)
-            require_same(NAME, "sizes", *sizes, " Leave shape out.")
+            sizes = {X: x.shape, "shape": as_sizes(NAME, "shape", shape)}
+            require_same(NAME, "sizes", sizes, " Leave shape out.")
         if dtype is not None:
-            types = ("dtype", as_dtype(NAME, dtype)), (X, result_type)
-            require_same(NAME, "data types", *types, " Leave dtype out.")
+            types = {X: result_type, "dtype": as_dtype(NAME, dtype)}
+            require_same(NAME, "data types", types, " Leave dtype out.")
     # None stands for the frequent value 0, which the program has as a constant. Outside
     # of jit, handing a number over takes as long as the rest of a call
     # (benchmarks/results/x86_64-cpu.csv, "upper triangle", "dmljax" and "dmljax 0.0").
     # A float could be -0.0.
     if not (type(value) is int and value == 0):
-        scalar = as_scalar(NAME, VALUE, value, result_type)
+        scalar = as_scalar(NAME, "value (Value)", value, result_type)
     begin, end = _as_bounds(fill_begin, fill_end)
     if isinstance(begin, int) and isinstance(end, int):
         return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
@@ -163,9 +162,9 @@ def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
     if fill_begin is MAIN_DIAGONAL and fill_end is MAIN_DIAGONAL:
         return 0, 1
     if fill_begin is MAIN_DIAGONAL or fill_end is MAIN_DIAGONAL:
-        missing, argument = (
-            (BEGIN, END) if fill_end is not MAIN_DIAGONAL else (END, BEGIN)
-        )
+        argument, missing = BEGIN, END
+        if fill_begin is MAIN_DIAGONAL:
+            argument, missing = END, BEGIN
         raise TypeError(
             f"{NAME}: {argument} is given, and {missing} is not. Write "
             f"{missing.split()[0]}=None for no bound, or fill_end=fill_begin + 1 for "

@@ -104,13 +104,13 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
         a = convert(NAME, A, a, b.dtype, owner=B)
     elif promotion_rank(b) > promotion_rank(a):
         b = convert(NAME, B, b, a.dtype, owner=A)
-    types = (A, a.dtype), (B, b.dtype)
-    require_same(NAME, "data types", *types, _same_type(a, b))
-    for name, value in ((A, a), (B, b)):
-        if value.ndim > 0 and value.shape != condition.shape:
-            sizes = (name, value.shape), (CONDITION, condition.shape)
-            remedy = _same_sizes(condition.shape, a.shape, b.shape)
-            require_same(NAME, "sizes", *sizes, remedy)
+    types = {B: b.dtype, A: a.dtype}
+    require_same(NAME, "data types", types, _same_type(a, b))
+    sizes = {CONDITION: condition.shape, A: a.shape, B: b.shape}
+    remedy = _same_sizes(*sizes.values())
+    # A scalar is shared.
+    sizes = {name: shape for name, shape in sizes.items() if shape or name == CONDITION}
+    require_same(NAME, "sizes", sizes, remedy)
     # The conversion to bool compares with 0: every uint8 except 0 selects `a`.
     return jnp.where(
         lax.convert_element_type(condition, bool), drop_weak_type(a), drop_weak_type(b)

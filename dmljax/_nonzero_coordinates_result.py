@@ -35,13 +35,7 @@ from dmljax._nonzero_rows import add_rows, read_rows, write_rows
 from dmljax._sharding import by_xla, explicit_mesh
 from dmljax._types import to_scalar, x64_enabled
 
-TAKE = "NonzeroCoordinates.take"
-PUT = "NonzeroCoordinates.put"
-ADD = "NonzeroCoordinates.add"
-# The static data of a result: the sizes of the array that was searched, and the number
-# of its parts. A symbolic size is its text. A result that can't take has a word of
-# `LOST` in place of both.
-ResultShape = tuple[tuple[int | str, ...], int | None] | str
+# Why a result can't take rows, by the word that it has in place of its sizes.
 LOST = {
     "made": (
         "this result has lost the sizes of the array that was searched: it was made of "
@@ -99,7 +93,10 @@ parts=None)
     Array([ 1., -2., -3.,  4.], dtype=float32)
     """
 
-    _searched: ResultShape = "made"
+    # The static data: the sizes of the array that was searched, and the number of its
+    # parts. A symbolic size is its text. A result that can't take has a word of `LOST`
+    # in place of both.
+    _searched: Any = "made"
 
     def __repr__(self) -> str:
         """Shows a few counts, and types and sizes of all else, also while traced."""
@@ -213,20 +210,20 @@ parts=None)
         >>> kept.take({"a": jnp.array([1, 2, 3]), "b": jnp.array([4, 5, 6])})
         {'a': Array([1, 3, 0], dtype=int32), 'b': Array([4, 6, 0], dtype=int32)}
         """
+        method = "NonzeroCoordinates.take"
         names, leaves, tree = _leaves("x", x)
-        arrays = list(map(functools.partial(as_array, TAKE), names, leaves))
         fill_names, fills, fill_tree = _leaves("fill_value", fill_value)
         if fill_tree != tree:
             if fill_names != ["fill_value"]:
-                raise _other_tree(TAKE, "fill_value", fill_tree, tree)
+                raise _other_tree(method, "fill_value", fill_tree, tree)
             fill_names = [f"fill_value (of {name})" for name in names]
             fills *= len(names)
-        scalars = [
-            as_scalar(TAKE, fill_name, fill, array.dtype, owner=name)
-            for fill_name, fill, array, name in zip(
-                fill_names, fills, arrays, names, strict=True
-            )
-        ]
+        arrays = list(map(functools.partial(as_array, method), names, leaves))
+        scalars = []
+        named = zip(fill_names, fills, names, arrays, strict=True)
+        for fill_name, fill, name, array in named:
+            scalar = as_scalar(method, fill_name, fill, array.dtype, owner=name)
+            scalars.append(scalar)
         return tree.unflatten(_take(self, arrays, scalars, tuple(names)))
 
     @overload
@@ -261,7 +258,7 @@ parts=None)
         >>> kept.put(jnp.array([1, 3, 5]), jnp.array([10, 50, 99]))
         Array([10,  3, 50], dtype=int32)
         """
-        return _written(self, PUT, x, rows)
+        return _written(self, "put", x, rows)
 
     @overload
     def add(self, x: ArrayLike, rows: ArrayLike, /) -> Array: ...
@@ -291,13 +288,13 @@ parts=None)
         >>> kept.add(jnp.array([1, 3, 5]), jnp.array([10, 50, 99]))
         Array([11,  3, 55], dtype=int32)
         """
-        return _written(self, ADD, x, rows)
+        return _written(self, "add", x, rows)
 
 
 NonzeroCoordinates.__module__ = "dmljax"
 
 
-def nonzero_result(searched: ResultShape, outputs: Iterable[Any]) -> NonzeroCoordinates:
+def nonzero_result(searched: Any, outputs: Iterable[Any]) -> NonzeroCoordinates:
     """Makes a result of its static data and its arrays."""
     result = NonzeroCoordinates._make(outputs)
     result._searched = searched
@@ -348,8 +345,9 @@ def _other_tree(
     )
 
 
-def _written(nonzero: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any:
+def _written(nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any) -> Any:
     """Writes the rows of a tree into the arrays of another."""
+    method = f"NonzeroCoordinates.{verb}"
     convert = functools.partial(as_array, method)
     names, leaves, tree = _leaves("x", x)
     arrays = list(map(convert, names, leaves))
@@ -358,7 +356,7 @@ def _written(nonzero: NonzeroCoordinates, method: str, x: Any, rows: Any) -> Any
     if row_tree != tree:
         raise _other_tree(method, "rows", row_tree, tree)
     named = tuple(zip(names, row_names, strict=True))
-    return tree.unflatten(_write(nonzero, arrays, row_arrays, method, named))
+    return tree.unflatten(_write(nonzero, arrays, row_arrays, verb, named))
 
 
 # TAKE, PUT AND ADD
@@ -371,25 +369,27 @@ def _take(
     fills: Sequence[Array],
     names: tuple[str, ...],
 ) -> list[Array]:
+    method = "NonzeroCoordinates.take"
     results = []
     for name, x, fill in zip(names, arrays, fills, strict=True):
-        leading = _leading_dimensions(TAKE, nonzero, name, x)
+        leading = _leading_dimensions(method, nonzero, name, x)
         sizes = nonzero.coordinates.shape[:-1] + x.shape[leading:]
-        check_elements(TAKE, sizes)
+        check_elements(method, sizes)
         spec = _rows_spec(x, nonzero, leading)
         operands = nonzero, drop_weak_type(x), fill
         results.append(_over_mesh(read_rows, sizes, spec, *operands))
     return results
 
 
-@compiled("method", "names")
+@compiled("verb", "names")
 def _write(
     nonzero: NonzeroCoordinates,
     arrays: Sequence[Array],
     row_arrays: Sequence[Array],
-    method: str,
+    verb: str,
     names: tuple[tuple[str, str], ...],
 ) -> list[Array]:
+    method = f"NonzeroCoordinates.{verb}"
     results = []
     for (name, row_name), x, rows in zip(names, arrays, row_arrays, strict=True):
         leading = _leading_dimensions(method, nonzero, name, x)
@@ -397,20 +397,21 @@ def _write(
         wanted = nonzero.coordinates.shape[:-1] + x.shape[leading:]
         remedy = ""
         if rows.ndim == 0:
-            verb, value = ("writes", "rows") if method == PUT else ("adds", "x + rows")
-            remedy = f" jnp.where(mask, {value}, x) {verb} one value to all of them."
-        sizes = (row_name, rows.shape), (taken, wanted)
-        require_same(method, "sizes", *sizes, remedy)
-        types = (row_name, rows.dtype), (name, x.dtype)
+            value = "x + rows" if verb == "add" else "rows"
+            remedy = f" For one value, write jnp.where(mask, {value}, x)."
+        sizes = {taken: wanted, row_name: rows.shape}
+        require_same(method, "sizes", sizes, remedy)
+        types = {name: x.dtype, row_name: rows.dtype}
         remedy = same_type(row_name, rows.dtype, x.dtype)
-        require_same(method, "data types", *types, remedy)
-        if method == ADD and x.dtype == np.bool_:
+        require_same(method, "data types", types, remedy)
+        if verb == "add" and x.dtype == np.bool_:
             raise TypeError(
-                f"{ADD}: {name} has bools, which have no sum. Write {name}.astype(int)."
+                f"{method}: {name} has bools, which have no sum. Write "
+                f"{name}.astype(int)."
             )
         result = drop_weak_type(x)
         if 0 not in x.shape[:leading] + rows.shape:
-            write: Any = write_rows if method == PUT else add_rows
+            write: Any = add_rows if verb == "add" else write_rows
             spec = jax.typeof(x).sharding.spec
             operands = nonzero, result, drop_weak_type(rows)
             result = _over_mesh(write, x.shape, spec, *operands)
@@ -468,7 +469,6 @@ def same_size(wanted: int | str, size: Any) -> bool:
 def _batch_sizes(method: str, nonzero: NonzeroCoordinates) -> tuple[Any, ...]:
     """Returns the sizes of the batch that a vmap put before the result."""
     count, coordinates = nonzero
-    assert isinstance(nonzero._searched, tuple)
     _, parts = nonzero._searched
     has_all_parts = parts is None or count.shape[-1:] == (parts,)
     if not has_all_parts or coordinates.shape[:-2] != count.shape:
@@ -513,10 +513,9 @@ def _by_parts(
     example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4 is
     row 1 of the second part.
     """
-    assert isinstance(nonzero._searched, tuple)
     searched, parts = nonzero._searched
     *batch, rows, columns = nonzero.coordinates.shape
-    integer = np.int64 if x64_enabled() else np.int32
+    integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
     if not searched:  # a scalar has a coordinate as well: 0
@@ -586,7 +585,7 @@ def _over_mesh(
 # A PYTREE
 
 
-def _flatten(nonzero: NonzeroCoordinates) -> tuple[Any, ResultShape]:
+def _flatten(nonzero: NonzeroCoordinates) -> tuple[Any, Any]:
     keys = map(jax.tree_util.GetAttrKey, nonzero._fields)
     return tuple(zip(keys, nonzero, strict=True)), nonzero._searched
 

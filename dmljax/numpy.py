@@ -210,12 +210,10 @@ def _why_no_mode(mode: Any) -> str:
 
 def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
     """Returns how many elements to add before each axis, and how many after."""
-    starts, ends = [(pad_width,) * rank] * 2
-    if type(pad_width) is not int:
-        for width in jax.tree.leaves(pad_width):
-            if type(width) is not int:
-                check_static(PAD, "pad_width", width, "integers")
-        starts, ends = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
+    for width in jax.tree.leaves(pad_width):
+        if type(width) is not int:
+            check_static(PAD, "pad_width", width, "integers")
+    starts, ends = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
     return (
         as_sizes(PAD, "pad_width", tuple(starts)),
         as_sizes(PAD, "pad_width", tuple(ends)),

@@ -43,7 +43,7 @@ from dmljax._arguments import (
     saturate,
 )
 from dmljax._call import check_elements, compiled
-from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
+from dmljax._check import DescriptorError, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if, promotion_rank
 from dmljax._one_hot import one_hot as _one_hot
@@ -119,13 +119,10 @@ def pad(
         starts[axis], before = _split_width(name, start)
         ends[axis], after = _split_width(name, end)
         left = x.shape[axis] - before - after
-        least = 0
-        if mode != "constant" and not at_most(starts[axis] + ends[axis], 0):
-            least = 1
-        if not decide_at_most(name, least, left):
+        if not decide_at_most(name, 0, left):
             raise DescriptorError(
-                f"{name}: pads leaves {left} elements of data along axis {axis}; "
-                f"{mode} needs at least {least}."
+                f"{name}: pads leaves {left} elements of data along axis {axis}; there "
+                "must be at least 0."
             )
         x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
     value: Any = 0
@@ -239,8 +236,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
         remedy = same_type("y", b.dtype, a.dtype)
         if holds(b.dtype, a.dtype):
             remedy = same_type("x", a.dtype, b.dtype)
-        types = ("x", a.dtype), ("y", b.dtype)
-        require_same(name, "data types", *types, remedy)
+        require_same(name, "data types", {"y": b.dtype, "x": a.dtype}, remedy)
     try:
         sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))
     except ValueError:

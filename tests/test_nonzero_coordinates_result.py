@@ -516,7 +516,7 @@ def test_wrong_arrays():
     refused("x has sizes {8}; it must begin with {4,8}", batch.take, MASK)
     sizes = "rows has {4,2}, while take(x) for x of sizes {8,2} has {5,2}; both must"
     refused(sizes, put, x, rows[1:])
-    refused("jnp.where(mask, x + rows, x) adds one value", add, x, x[0, 0])
+    refused("For one value, write jnp.where(mask, x + rows, x).", add, x, x[0, 0])
     types = "rows has INT8, while x has FLOAT32;...Write rows.astype('float32')."
     refused(types, put, x, rows.astype(np.int8))
     types = "rows has INT32, while x has FLOAT32;...FLOAT32 does not hold every value"

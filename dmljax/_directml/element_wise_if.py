@@ -57,13 +57,13 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the condition. `a` and `b` must have them, too."""
-        condition = ("ConditionTensor", self.condition_tensor.sizes)
-        for tensor in (
-            ("ATensor", self.a_tensor.sizes),
-            ("BTensor", self.b_tensor.sizes),
-        ):
-            require_same(self.operator, "sizes", tensor, condition)
-        return (condition[1],)
+        sizes = {
+            "ConditionTensor": self.condition_tensor.sizes,
+            "ATensor": self.a_tensor.sizes,
+            "BTensor": self.b_tensor.sizes,
+        }
+        require_same(self.operator, "sizes", sizes)
+        return (self.condition_tensor.sizes,)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the condition, `a` and `b`."""

@@ -67,9 +67,12 @@ class OneHotDesc(OperatorDesc[Array]):
         # forbids that.
         indices, values, output = (tensor.sizes for tensor in self.tensors().values())
         rank = len(indices)
-        for name, sizes in (("ValuesTensor", values), ("OutputTensor", output)):
-            ranks = (name, len(sizes)), ("IndicesTensor", rank)
-            require_same(self.operator, "dimension counts", *ranks)
+        ranks = {
+            "IndicesTensor": rank,
+            "ValuesTensor": len(values),
+            "OutputTensor": len(output),
+        }
+        require_same(self.operator, "dimension counts", ranks)
         # The C field is unsigned. Only the function takes an axis from the end.
         if not 0 <= self.axis < rank:
             raise DescriptorError(

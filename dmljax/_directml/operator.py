@@ -204,19 +204,18 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
 
 def _check_type(operator: str, name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
     """Requires that an array has the type of its tensor."""
-    types = (f"The array for tensor '{name}'", dtype), ("the descriptor", tensor.dtype)
-    require_same(
-        operator, "data types", *types, remedy=same_type("array", dtype, tensor.dtype)
-    )
+    types = {"the descriptor": tensor.dtype, f"The array for tensor '{name}'": dtype}
+    remedy = same_type("array", dtype, tensor.dtype)
+    require_same(operator, "data types", types, remedy)
 
 
 def _bind(operator: str, name: str, tensor: TensorDesc, array: Array) -> Array:
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
     _check_type(operator, name, tensor, array.dtype)
     if tensor.strides is None:
-        sizes = (f"The array for tensor '{name}'", array.shape)
-        wanted = ("the descriptor", tensor.sizes)
-        require_same(operator, "sizes", sizes, wanted, remedy="")
+        array_name = f"The array for tensor '{name}'"
+        sizes = {"the descriptor": tensor.sizes, array_name: array.shape}
+        require_same(operator, "sizes", sizes, remedy="")
         return jnp.asarray(array)
     # A buffer may be longer than the tensor, as a resource of DirectML may be.
     if array.ndim != 1 or array.shape[0] < tensor.extent:

@@ -68,12 +68,15 @@ class Model(NamedTuple):
     last: list[Version]  # the resources at the end
 
 
-# The path of a file, the text of standard input, or the content as a dict.
-Source = str | os.PathLike[str] | bytes | Mapping[str, Any]
+def parse_model(
+    source: str | os.PathLike[str] | bytes | Mapping[str, Any],
+    targets: Targets,
+    max_elements: int,
+) -> Model:
+    """Reads and checks a model. A ModelError names the mistake and its place.
 
-
-def parse_model(source: Source, targets: Targets, max_elements: int) -> Model:
-    """Reads and checks a model. A ModelError names the mistake and its place."""
+    The source is the path of a file, the text of standard input, or a dict.
+    """
     folder = Path()
     place = "model"
     if isinstance(source, bytes):
@@ -108,7 +111,7 @@ def parse_model(source: Source, targets: Targets, max_elements: int) -> Model:
     return Model(place, resources, dispatches, shown, last)
 
 
-def _load(source: Source) -> Any:
+def _load(source: Any) -> Any:
     """Returns the content of a model."""
     if isinstance(source, bytes):
         return read_jsonc(source)
