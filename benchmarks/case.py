@@ -41,11 +41,6 @@ class Case:
     rtol: float = 0.0
 
     @property
-    def dtype(self) -> str:
-        """The type of the last input."""
-        return self.inputs[-1].dtype
-
-    @property
     def label(self) -> str:
         """The unique text of this case."""
         return f"{self.operator} {self.name} {self.direction} {self.context}"

@@ -21,8 +21,8 @@ SPEEDS = ("copy_gb_per_s",)
 RUN = ("device", "date", "commit", "command", "python", *VERSIONED, *SPEEDS)
 # The columns that identify a case, and its other columns.
 LABEL = ("operator", "name", "direction", "context")
-CASE = (*LABEL, "dtype", "elements", "bytes")
-TEXTS = {"case", "run", "contender", *LABEL, "dtype", *RUN} - {*SPEEDS}
+CASE = (*LABEL, "elements", "bytes")
+TEXTS = {"case", "run", "contender", *LABEL, *RUN} - {*SPEEDS}
 
 # A row: a figure with its case and its run, by the names of columns.
 Line = dict[str, Any]

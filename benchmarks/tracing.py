@@ -9,11 +9,11 @@ dmljax to trace and to lower, and to compile as well, and how they compare.
 
 import functools
 import gc
-import statistics
 import time
 from typing import Any
 
 import jax
+import numpy as np
 
 from benchmarks.programs import PROGRAMS
 from benchmarks.programs.program import QUICK, cases_of
@@ -39,17 +39,16 @@ def main() -> None:
         for case in cases_of(platform, name, program, QUICK, dtypes):
             jnp = next(n for n in case.functions if n.startswith("jnp"))
             pair = case.functions["dmljax"], case.functions[jnp]
-            times: list[list[tuple[float, float]]] = [[], []]
-            for _ in range(ROUNDS + 1):
-                for function, found in zip(pair, times, strict=True):
-                    found.append(milliseconds(function, case.structs))
+            rounds = [
+                [milliseconds(function, case.structs) for function in pair]
+                for _ in range(ROUNDS + 1)
+            ]
             # The compiler starts up in the first round.
-            (ours, both), (lower, compile_) = (
-                map(statistics.median, zip(*found[1:], strict=True)) for found in times
-            )
+            ours, theirs = np.median(rounds[1:], axis=0)
+            lower, both = ours / theirs
             print(
-                f"{case.label}: {ours:.0f} ms, {ours / lower:.2f} of {jnp}'s time; "
-                f"{both:.0f} ms, {both / compile_:.2f}",
+                f"{case.label}: {ours[0]:.0f} ms, {lower:.2f} of {jnp}'s time; "
+                f"{ours[1]:.0f} ms, {both:.2f}",
                 flush=True,
             )
 

@@ -1,6 +1,5 @@
 """Padded images: PADDING."""
 
-import functools
 from typing import Any
 
 import jax
@@ -182,8 +181,6 @@ def program(run: Any, shapes: Any, torch: Any, **options: Any) -> Program:
     """A program that only moves elements, or computes with whole numbers."""
     options = {"dtypes": DTYPES, "rtol": 0, **options}
     functions = {**spellings(run, pad=PADS), "torch": torch}
-    if run is reflected:
-        functions["numpy"] = functools.partial(run, pad=np.pad)
     return Program("padding", functions, [Numbers(10)], shapes, **options)
 
 
