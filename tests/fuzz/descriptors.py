@@ -12,6 +12,7 @@ import numpy as np
 
 from dmljax import DataType as T
 from dmljax import FeatureLevel, TensorDesc, TensorFlags
+from tests import oracles
 from tests.samples import INT32_MAX, INT32_MIN
 from tests.subjects import DESCRIBED
 
@@ -53,10 +54,11 @@ class Maker:
         return T[self.random.choice(names.split())]
 
     def tensor(self, data_type, sizes, *, output=False):
-        """Makes a tensor, packed or with strides, and with any optional fields."""
+        """Makes a tensor, with any strides or none, and with any optional fields."""
         strides = None
         if self.random.random() < 0.55:
-            strides = self.spread(sizes)
+            spread = self.spread(sizes)
+            strides = self.random.choice((oracles.packed_strides(sizes), spread))
             if not output and self.random.random() < 0.5:
                 strides = tuple(self.random.choice((s, 0, 1, 5)) for s in strides)
         tensor = TensorDesc(data_type, sizes, strides)
@@ -80,6 +82,8 @@ class Maker:
         step = 1 + self.random.choice((0, 0, 1, 2))
         for axis in order:
             strides[axis] = step
+            if sizes[axis] == 1:  # whose stride counts for nothing
+                strides[axis] = self.random.choice((step, 2**32 - 1))
             step = step * sizes[axis] + self.random.choice((0, 0, 0, 1, 3))
         return tuple(strides)
 
