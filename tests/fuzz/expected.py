@@ -7,18 +7,13 @@ from tests.subjects import DESCRIBED
 
 
 def random_buffer(generator, name, tensor, size):
-    """Fills a buffer with any bits, and with indices near the `size` of an axis."""
-    dtype = tensor.dtype
+    """Fills a buffer with any bits and zeros, and with indices near an axis' `size`."""
     length = tensor.buffer_length
-    if name == "indices_tensor":
-        near = generator.integers(-size - 2, size + 2, length)
-        far = generator.integers(0, 2, length) * generator.integers(-(2**62), 2**62)
-        return np.where(generator.random(length) < 0.9, near, far).astype(dtype)
-    unsigned = f"u{dtype.itemsize}"
-    bits = np.frombuffer(generator.bytes(length * dtype.itemsize), unsigned)
-    special = np.array(samples.SPECIAL_BITS.get(dtype.name, (0, 1)), unsigned)
-    chosen = generator.choice(special, length)
-    return np.where(generator.random(length) < 0.5, bits, chosen).view(dtype)
+    near = generator.integers(-size - 2, size + 2, length)
+    if name != "indices_tensor":
+        near *= 0
+    bits = samples.any_bits((length,), tensor.dtype, generator.integers(99))
+    return np.where(generator.random(length) < 0.5, near.astype(tensor.dtype), bits)
 
 
 def random_inputs(generator, desc):
