@@ -1,11 +1,11 @@
 """Finds races in shared memory on a CPU.
 
 `lockstep` takes each step in all threads together, so a missing barrier does not change
-its results. `Watched` takes the same steps, and remembers for each element of shared
-memory the threads that have loaded or stored it. In a *race*, two threads access one
-element with no barrier between them, and at least one thread stores. A barrier of a
-warp orders the accesses of its threads, and a barrier of the program orders the
-accesses of all its threads.
+its results. `Watched` takes the same steps, and notes each access to an element of a
+memory: its thread, and how many barriers the program and the warp have passed. In a
+*race*, two threads access one element of shared memory with no barrier between them,
+and at least one thread stores. A barrier of a warp orders the accesses of its threads,
+and a barrier of the program orders the accesses of all its threads.
 
 All threads must reach a barrier together, and all threads of a warp must reach
 operations such as `warp_sum` together. If only some of them do, the barrier or the
@@ -16,6 +16,7 @@ not store the same element.
 """
 
 import dataclasses
+import itertools
 import sys
 from typing import Any
 
@@ -24,79 +25,47 @@ import numpy as np
 from dmljax.pallas.gpu import WARP
 from tests.pallas import lockstep
 
-NOBODY = np.uint32(2**32 - 1)
-# We remember accesses twice: by warp since the last barrier of the program, and by
-# thread since the last barrier of the warp or of the program. A scope is the number of
-# threads in a group.
-SCOPES = (WARP, 1)
-
-
-@dataclasses.dataclass(frozen=True)
-class Accesses:
-    """The threads that accessed elements: (scopes, loads or stores, programs, size)."""
-
-    lowest: np.ndarray  # the lowest index of a warp or thread; or NOBODY
-    highest: np.ndarray  # the highest index, plus 1; or 0
-
-    def forget(self, where):
-        """Forgets the accesses to these elements."""
-        where = np.broadcast_to(where, self.lowest.shape)
-        self.lowest[where] = NOBODY
-        self.highest[where] = 0
-
-
-def _active(memory, offset, elements):
-    """The program and the thread of each active access, and the element's offset.
-
-    Accesses outside of the memory are left out.
-    """
-    t = memory.threads
-    within = np.arange(elements, dtype=np.uint32)
-    offsets = t.number(offset + memory.start)[..., None] + within
-    where = np.nonzero(t.active[..., None] & (offsets < memory.size))
-    return where[0], where[1], offsets[where]
-
 
 @dataclasses.dataclass(frozen=True)
 class Memory(lockstep.Memory):
-    """A shared memory that records its accesses."""
+    """A memory that notes its accesses."""
 
-    accesses: Any = None
+    index: int = 0  # of the memory
+    accesses: Any = None  # arrays of 8 rows, with a column for each access
 
     def words(self, offset, elements):
-        self._watch(offset, elements, stores=False)
+        self._note(offset, elements, stores=False)
         return super().words(offset, elements)
 
     def store(self, offset, *words):
-        self._watch(offset, len(words), stores=True)
+        self._note(offset, len(words), stores=True)
         super().store(offset, *words)
 
-    def _watch(self, offset, elements, *, stores):
-        program, thread, offsets = _active(self, offset, elements)
-        place = program * self.size + offsets
-        race = False
-        for scope, size in enumerate(SCOPES):
-            number = thread.astype(np.uint32) // size
-            low = self.accesses.lowest[scope].reshape(2, -1)
-            high = self.accesses.highest[scope].reshape(2, -1)
-            np.minimum.at(low[int(stores)], place, number)
-            np.maximum.at(high[int(stores)], place, number + 1)
-            for kind in (0, 1) if stores else (1,):
-                first, last = low[kind, place], high[kind, place]
-                race |= (last > 0) & ((first != number) | (last != number + 1))
-        self.threads.races += np.count_nonzero(race)  # a race for each element
+    def _note(self, offset, elements, *, stores):
+        """Notes the accesses of active threads, but not those outside of the memory."""
+        t = self.threads
+        within = np.arange(elements, dtype=np.uint32)
+        offsets = t.number(offset + self.start)[..., None] + within
+        where = np.nonzero(t.active[..., None] & (offsets < self.size))
+        program, thread, _ = where
+        warp = thread // WARP
+        rows = np.broadcast_arrays(
+            self.index,
+            program,
+            offsets[where],
+            t.passed[program, 0],
+            warp,
+            t.passed_by_warp[program, warp],
+            thread,
+            stores,
+        )
+        self.accesses.append(np.stack(rows))
 
 
-@dataclasses.dataclass(frozen=True)
-class Output(lockstep.Memory):
-    """Counts the stores to a memory of all programs."""
-
-    stores: Any = None
-
-    def store(self, offset, *words):
-        *_, offsets = _active(self, offset, len(words))
-        np.add.at(self.stores, offsets, 1)
-        super().store(offset, *words)
+def _grouped(rows):
+    """The keys of different columns, where each is first, and that of each column."""
+    key = np.ravel_multi_index(rows, rows.max(1) + 1)
+    return np.unique(key, return_index=True, return_inverse=True)
 
 
 def _of_a_warp(operation):
@@ -118,26 +87,48 @@ class Watched(lockstep.Threads):
 
     def __init__(self, programs, threads, without):
         super().__init__(programs, threads)
-        self.races = 0  # accesses that are races
         self.partial = 0  # partial barriers and partial operations of a warp
-        # For each memory of all programs, the number of stores to each element.
-        self.stores: list[np.ndarray] = []
-        self.watched: list[Accesses] = []
+        # The accesses to memories of all programs, and to those of one program.
+        self.of_all: list[np.ndarray] = []
+        self.of_one: list[np.ndarray] = []
+        # How many barriers each program has passed, and how many each warp.
+        self.passed = np.zeros((programs, 1), int)
+        self.passed_by_warp = np.zeros((programs, threads // WARP), int)
         # The file and the line of each barrier so far.
         self.sites: list[tuple[str, int]] = []
         self.without = without
+        self._indices = itertools.count()
 
     def memory(self, array):
-        self.stores.append(np.zeros(array.size, np.uint32))
-        return Output(array[None], self, stores=self.stores[-1])
+        index = next(self._indices)
+        return Memory(array[None], self, index=index, accesses=self.of_all)
 
     def shared(self, size, dtype):
         memory = super().shared(size, dtype)
-        shape = (len(SCOPES), 2, self.shape[0], size)
-        self.watched.append(
-            Accesses(np.full(shape, NOBODY), np.zeros(shape, np.uint32))
-        )
-        return Memory(memory.array, self, memory.row, accesses=self.watched[-1])
+        more = {"index": next(self._indices), "accesses": self.of_one}
+        return Memory(memory.array, self, memory.row, **more)
+
+    @property
+    def races(self):
+        """How many elements warps, or threads of a warp, access without a barrier.
+
+        An element counts again after a barrier.
+        """
+        rows = np.concatenate(self.of_one, 1)
+        found = 0
+        for actor in (4, 6):  # the rows with warps, and with threads
+            _, first, group = _grouped(rows[:actor])
+            others = np.bincount(group, rows[actor] != rows[actor, first][group])
+            stores = np.bincount(group, rows[-1])
+            found += np.count_nonzero((others > 0) & (stores > 0))
+        return found
+
+    @property
+    def stores(self):
+        """How often each element of an output is stored, if it is accessed."""
+        rows = np.concatenate(self.of_all, 1)
+        *_, group = _grouped(rows[[0, 2]])
+        return np.bincount(group, rows[-1])
 
     def _together(self, threads):
         """Returns whether any thread of each group of `threads` threads is here."""
@@ -155,18 +146,10 @@ class Watched(lockstep.Threads):
         return self._together(threads) & (self.without != self.sites.index(site))
 
     def barrier(self):
-        programs = self._at_barrier(self.threads)  # (programs, 1)
-        for accesses in self.watched:
-            accesses.forget(programs)
+        self.passed += self._at_barrier(self.threads)
 
     def warp_barrier(self):
-        """Does not order the accesses of these warps with those of other warps."""
-        warps = self._at_barrier(WARP)
-        for accesses in self.watched:
-            low = accesses.lowest[1]
-            warp = np.minimum(low // WARP, warps.shape[1] - 1)
-            reached = warps[np.arange(len(warps))[:, None], warp]
-            accesses.forget(np.stack([np.zeros_like(reached), reached]))
+        self.passed_by_warp += self._at_barrier(WARP)
 
     warp_scan = _of_a_warp(lockstep.Threads.warp_scan)
     warp_sum = _of_a_warp(lockstep.Threads.warp_sum)
