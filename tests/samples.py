@@ -240,7 +240,8 @@ class Subject:
       tensor: the tensor in the support table whose types the open operands have.
       signature: the function's signature, without annotations.
       arguments: valid arguments, one for each parameter.
-      samples: typical uses, for every type and every transformation.
+      samples: typical uses, for every type and every transformation. Their sizes are
+        even or 1, so that two devices can share arrays and outputs.
       edges: the limits of shapes and attributes, only for the tests of results.
       errors: a wrong call for each rule of this operator alone.
       sharded: by name, calls for each line of the table about sharding on its page.

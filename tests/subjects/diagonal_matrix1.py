@@ -227,9 +227,9 @@ SUBJECT = Subject(
     ),
     arguments=(MATRIX, (2, 3), "float32", 1, 0, 1),
     samples=(
-        _diagonal("band", (3, 4), -1, 2),
-        _diagonal("outside", (2, 3, 2), 1, -1),
-        _diagonal("no input", (2, 3), 0, 2, given=False),
+        _diagonal("band", (4, 6), -1, 2),
+        _diagonal("outside", (2, 4, 2), 1, -1),
+        _diagonal("no input", (2, 4), 0, 2, given=False),
     ),
     edges=EDGES,
     errors=ERRORS,

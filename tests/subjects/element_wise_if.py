@@ -22,7 +22,8 @@ from tests.subjects import tables
 _if = functools.partial(
     Sample, "element_wise_if", dmljax.element_wise_if, oracles.element_wise_if
 )
-CONDITION = np.array([[0, 1, 2], [128, 0, 255]], np.uint8)
+BYTES = np.array([[0, 1, 2, 0], [128, 0, 255, 64]], np.uint8)
+CONDITION = BYTES[:, :3]
 
 
 def _tensors(ranks, types):
@@ -105,8 +106,8 @@ SUBJECT = Subject(
     signature="(condition, a, b, /)",
     arguments=(MATRIX > 0, MATRIX, MATRIX),
     samples=(
-        _if("bytes", (CONDITION, (2, 3), (2, 3))),
-        _if("truth", (CONDITION[0] != 0, (3,), (3,))),
+        _if("bytes", (BYTES, (2, 4), (2, 4))),
+        _if("truth", (BYTES[0] != 0, (4,), (4,))),
     ),
     edges=EDGES,
     errors=ERRORS,

@@ -222,7 +222,7 @@ SUBJECT = Subject(
     names=("NonzeroCoordinates",),
     samples=(
         _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
-        _nonzero("parts", ((4, 1, 3),), {"parts": 2, "fill": 7}),
+        _nonzero("parts", ((4, 1, 2),), {"parts": 2, "fill": 7}),
     ),
     edges=EDGES,
     plans=(

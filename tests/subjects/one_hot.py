@@ -177,8 +177,8 @@ SUBJECT = Subject(
     signature="(indices, values, /, *, size, axis=-1)",
     arguments=(INDICES, VALUES, 2, 1),
     samples=(
-        _hot("rows", np.array([[0], [2], [-1], [3]], np.int32), (2,), 3),
-        _hot("columns", np.uint32([[[1, 0, 4]], [[2, 9, 3]]]), (1, 2, 2), 4, 1),
+        _hot("rows", np.array([[0], [2], [-1], [4]], np.int32), (2,), 4),
+        _hot("columns", np.uint32([[[1, 0, 4, 3]], [[2, 9, 3, 0]]]), (1, 2, 2), 4, 1),
     ),
     edges=EDGES,
     errors=ERRORS,

@@ -216,7 +216,7 @@ SUBJECT = Subject(
     arguments=(MATRIX, (1, 1), (1, 1), 0, 0),
     names=("PaddingMode",),
     samples=tuple(
-        padding_sample("matrix", mode, (3, 2), (5, 1), (4, 3)) for mode in Mode
+        padding_sample("matrix", mode, (4, 2), (5, 1), (3, 3)) for mode in Mode
     ),
     edges=EDGES,
     errors=ERRORS,
