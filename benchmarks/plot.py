@@ -160,7 +160,7 @@ def draw_programs(lines: Lines, path: pathlib.Path) -> None:
     """Bars for each program: the fastest has the length 1, and half the speed 0.5."""
     programs = front_programs(lines)
     with mpl.rc_context(drawing.STYLE):
-        figure = Figure((7, 11))
+        figure = Figure((5, 11))
         axes = figure.add_subplot()
         for place, row in enumerate(programs.values()):
             times = [best(row, pattern) for pattern in BARS.values()]
