@@ -26,8 +26,6 @@ For all other functions, such as ``jnp.where``, keep jax.numpy. A program that c
 - All but ``one_hot``, ``tril`` and ``triu`` have primitives of their own: converters
   and ``jax.experimental.jet`` do not know them, and the index checks of ``checkify``
   report rows that gradients drop.
-- With JAX 0.9.0, ``vmap`` of ``argwhere`` and ``nonzero`` is a ValueError for complex64
-  arrays of which an explicit mesh axis divides a dimension that is not mapped.
 - Coordinates of more than 2^31 elements need x64 mode.
 
 As in jax.numpy, a list is refused. Without `size`, the number of coordinates or
