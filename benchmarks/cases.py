@@ -6,7 +6,7 @@ from benchmarks import calls
 from benchmarks.case import Case
 from benchmarks.forms import with_plain
 from benchmarks.programs import PROGRAMS, nonzero_coordinates
-from benchmarks.programs.program import cases_of, types_on
+from benchmarks.programs.program import cases_of
 
 
 def cases(platform: str, elements: int) -> Iterator[Case]:
@@ -15,7 +15,6 @@ def cases(platform: str, elements: int) -> Iterator[Case]:
     if platform == "gpu":
         found += nonzero_coordinates.by_size()
     for name, program in found:
-        kinds = types_on(platform, program)
-        for case in cases_of(platform, name, program, elements, kinds):
+        for case in cases_of(platform, name, program, elements):
             yield with_plain(case, platform)
     yield from calls.cases()

@@ -24,7 +24,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "--rounds": {"type": int, "default": 15},
     "--write": {"action": "store_true", "help": "write the figures into the ledger"},
     "--only": {"nargs": "+", "default": [""], "help": "texts, one of a case's name"},
-    "--without": {"help": "a contender that is left out"},
     "--device": {"help": "its name in the ledger, if it is not JAX's"},
     "--commit": {"help": "of the sources, where git can't tell"},
     "--out": {"type": pathlib.Path, "default": ledger.RESULTS, "help": "the ledger"},

@@ -18,7 +18,7 @@ from benchmarks.case import Case
 from benchmarks.command import named, parsed
 from benchmarks.libraries import available
 from benchmarks.programs import FRONT, PROGRAMS
-from benchmarks.programs.program import cases_of, types_on
+from benchmarks.programs.program import cases_of
 from benchmarks.run import ELEMENTS, time_cases
 
 
@@ -26,9 +26,7 @@ def cases(elements: int) -> Iterator[Case]:
     """The first type and direction of each program."""
     device = jax.default_backend()
     for name in FRONT:
-        program = PROGRAMS[name]
-        kinds = types_on(device, program)
-        yield next(cases_of(device, name, program, elements, kinds))
+        yield next(cases_of(device, name, PROGRAMS[name], elements))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

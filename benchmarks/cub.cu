@@ -2,6 +2,7 @@
 // builds a shared library of this file where nvcc is, and calls its functions.
 #include <cub/cub.cuh>
 #include <cuda_bf16.h>
+#include <thrust/iterator/counting_iterator.h>
 
 template <class T>
 struct Above {
@@ -39,6 +40,13 @@ int above_float32(const float *x, float *out, int *count, long long n, float lim
 int above_bfloat16(const __nv_bfloat16 *x, __nv_bfloat16 *out, int *count, long long n,
                    float limit) {
   return above(x, out, count, n, limit);
+}
+// The indices of bytes that are not zero.
+int indices(const unsigned char *x, unsigned *out, int *count, long long n) {
+  thrust::counting_iterator<unsigned> index(0);
+  return with_scratch([=](void *memory, size_t &bytes) {
+    return cub::DeviceSelect::Flagged(memory, bytes, index, x, out, count, n);
+  });
 }
 int finish() { return cudaDeviceSynchronize(); }
 }

@@ -52,12 +52,9 @@ def front_programs(lines: Lines) -> dict[str, Row]:
     found: dict[str, Row] = {}
     for program in FRONT:
         for (_, name, *kind), row in lines.items():
-            large = next(iter(row.values()))["elements"] >= LARGE
-            if (
-                kind == ["forward", "program"]
-                and large
-                and name.startswith(f"{program}, ")
-            ):
+            is_large = row["dmljax"]["elements"] >= LARGE
+            chosen = is_large and kind == ["forward", "program"]
+            if chosen and name.startswith(f"{program}, "):
                 found[name] = row
                 break
     return found
@@ -118,12 +115,8 @@ def shapes_table() -> str:
 
 def with_tables(text: str) -> str:
     """The text of a page, with new tables below its marks."""
-    gpu, cpu = ledger.lines(GPU), ledger.lines(NEWEST)
-    tables = {
-        "a few programs": front_table(gpu, cpu),
-        "shapes": shapes_table(),
-    }
-    for what, table in tables.items():
+    programs = front_table(ledger.lines(GPU), ledger.lines(NEWEST))
+    for what, table in ("a few programs", programs), ("shapes", shapes_table()):
         mark = MARK.format(what)
         text = re.sub(re.escape(mark) + r"(\|.*\n)*", f"{mark}{table}\n", text)
     return text

@@ -13,7 +13,6 @@ We compare some elements of all results before we time them. The columns of a fi
 """
 
 import argparse
-import dataclasses
 import math
 import sys
 from collections.abc import Mapping, Sequence
@@ -48,17 +47,15 @@ BEHIND = 1.15
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the chosen cases."""
-    own = "--elements", "--rounds", "--device", "--without"
+    own = "--elements", "--rounds", "--device"
     options = parsed(argv, "benchmarks.run", __doc__, *own)
-    elements = options.elements or ELEMENTS[_platform()]
+    platform = jax.default_backend()
+    elements = options.elements or ELEMENTS[platform]
     if elements not in SIZES:
         sys.exit(f"--elements {elements}: programs have shapes for {SIZES}")
-    every = cases(_platform(), elements)
+    every = cases(platform, elements)
     chosen = named(every, options.only, lambda case: case.label)
-    for i, case in enumerate(chosen):
-        functions = {n: f for n, f in case.functions.items() if n != options.without}
-        chosen[i] = dataclasses.replace(case, functions=functions)
-    return time_cases(chosen, available(_platform()), options, "{}")
+    return time_cases(chosen, available(platform), options, "{}")
 
 
 def time_cases(
@@ -73,7 +70,7 @@ def time_cases(
     run = circumstances(options, device_name(jax.devices()[0]), libraries)
     speed = run["copy_gb_per_s"] = copy_speed(libraries["jnp"], rounds=options.rounds)
     known = ", ".join(f"{n} {run[n]}" for n in ledger.VERSIONED if n in run)
-    print(f"{run['device']}, {known}: milliseconds, and ours in theirs", flush=True)
+    print(f"{run['device']}, {known}: milliseconds, and ours in theirs")
     behind, failed = [], 0
     for case in chosen:
         rows, errors = time_case(case, libraries, options.rounds, speed)
@@ -108,7 +105,9 @@ def time_case(
     wall = wall_times(
         calls,
         rounds=rounds * (ROUNDS_OF_CALLS if case.context == "call" else 1),
-        repeats=SMALL_CALLS if size < SMALL_BYTES else LARGE_CALLS[_platform()],
+        repeats=SMALL_CALLS
+        if size < SMALL_BYTES
+        else LARGE_CALLS[jax.default_backend()],
     )
     lines = []
     for name, call in calls.items():
@@ -122,10 +121,6 @@ def time_case(
         line["peak_mib"] = call.peak_bytes and call.peak_bytes / 2**20
         lines.append(line)
     return lines, errors
-
-
-def _platform() -> str:
-    return jax.default_backend()
 
 
 def _library(contender: str, libraries: Mapping[str, Library]) -> Library:

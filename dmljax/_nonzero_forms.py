@@ -208,8 +208,8 @@ def definition(
     (benchmarks/results/nvidia-h200.csv, "dmljax xla", "[bit words]", "[elements]" and
     "jnp scatter"):
 
-    - 2 % of 2^24 elements: 0.093, 0.147, 0.141; of 2^22 elements: 0.066, 0.056, 0.059;
-    - 50 % of 2^26 elements, with a row for 5 of 8: 0.830, 0.711, 0.619.
+    - 2 % of 2^24 elements: 0.079, 0.145, 0.138; of 2^22 elements: 0.071, 0.059, 0.071;
+    - 50 % of 2^26 elements, with a row for 5 of 8: 0.816, 0.684, 0.599.
 
     A symbolic number of elements takes the form for few.
     """

@@ -8,6 +8,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 import dmljax
 from benchmarks.case import Functions
@@ -25,6 +26,8 @@ from benchmarks.programs.program import (
 from dmljax import numpy as dnp
 
 NAME = "nonzero_coordinates"
+LINE = {GPU: [(67108864,)], CPU: [(4194304,)]}
+FEW_CHOSEN = "2 % chosen, room for 3.1 %"
 
 
 def scatter(mask: jax.Array, x: jax.Array, axis: Any = 0, *, size: int) -> jax.Array:
@@ -97,9 +100,8 @@ def above(
         "cub": functools.partial(cub_above, limit=limit, room=room),
     }
     options = {"dtypes": ("float32", "bfloat16"), **options}
-    shapes = {GPU: [(67108864,)], CPU: [(4194304,)]}
     inputs = [Numbers(100)]
-    return Program(NAME, functions, inputs, shapes, chosen, rtol=0, **options)
+    return Program(NAME, functions, inputs, LINE, chosen, rtol=0, **options)
 
 
 # ROWS OF A MASK: half of the rows, with room for 5/8.
@@ -222,6 +224,27 @@ def tokens_by_expert(experts: int) -> Program:
     )
 
 
+# COORDINATES OF A STORED MASK: the kernel alone, and XLA's packing of bits.
+
+
+def stored_mask(percent: int, room: float, chosen: str) -> Program:
+    """The coordinates of stored elements that are not zero."""
+
+    def rows(x: Any) -> int:
+        return int(x.size * room)
+
+    functions = {
+        "dmljax": lambda x: dmljax.nonzero_coordinates(x, size=rows(x)).coordinates,
+        "jnp": lambda x: jnp.argwhere(x, size=rows(x), fill_value=0),
+        "numpy": np.argwhere,
+        "torch": lambda x: x.argwhere(),
+        "cub flagged": lambda x: ("indices", rows(x), np.uint32),
+    }
+    inputs = [Numbers(2, density=percent / 100)]
+    types = ("bool", "uint8", "bfloat16", "float32")
+    return Program(NAME, functions, inputs, LINE, chosen, dtypes=types, rtol=0)
+
+
 # EDGES OF GRAPHS: each node sums the features of its neighbours.
 
 
@@ -279,13 +302,13 @@ FEW_EDGES = "1 % chosen, room for 1.6 %"
 SMALL_GRAPHS = functools.partial(edge_sums, limit=10, degree=8)
 
 PROGRAMS = {
-    "elements above a limit": above(
-        97, 1 / 32, "2 % chosen, room for 3.1 %", directions=BOTH
-    ),
+    "elements above a limit": above(97, 1 / 32, FEW_CHOSEN, directions=BOTH),
     "half of the elements above a limit": above(49, 5 / 8, HALF),
     "all elements above a limit": above(
         97, 1, "2 % chosen, room for all", by_coordinates, dtypes=("float32",)
     ),
+    "coordinates of a stored mask": stored_mask(2, 1 / 32, FEW_CHOSEN),
+    "all coordinates of a stored mask": stored_mask(10, 1, "10 % chosen, room for all"),
     "rows of a mask": Program(
         NAME,
         {

@@ -17,7 +17,11 @@ FORWARD, BOTH = ("forward",), ("forward", "gradient")
 # How far sums of products may be off. A GPU multiplies float32 with 11 bits (TF32).
 RTOL = {"float32": 0.01, "bfloat16": 0.05}
 # Contenders that only a GPU runs, and their types.
-ON_GPUS = {"jnp cudnn": "bfloat16", "dmljax xla": "bfloat16 float32"}
+ON_GPUS = {
+    "jnp cudnn": "bfloat16",
+    "dmljax xla": "bfloat16 float32",
+    "cub flagged": "bool uint8",
+}
 Shape = tuple[int, ...]
 
 
@@ -71,17 +75,14 @@ def spellings(run: Callable[..., Any], **ways: Functions) -> dict[str, Any]:
     }
 
 
-def types_on(platform: str, program: Program) -> Sequence[str]:
-    """The program's types. Few CPUs have instructions for bfloat16."""
-    return [x for x in program.dtypes if (platform, x) != ("cpu", "bfloat16")]
-
-
 def cases_of(
-    platform: str, name: str, program: Program, elements: int, dtypes: Sequence[str]
+    platform: str, name: str, program: Program, elements: int
 ) -> Iterator[Case]:
     """A case for each type and direction."""
     words = f"{name}, {program.chosen}" if program.chosen else name
-    for dtype in dtypes:
+    for dtype in program.dtypes:
+        if (platform, dtype) == ("cpu", "bfloat16"):
+            continue  # few CPUs have instructions for it
         inputs: list[Data] = []
         shapes = program.shapes.get(elements) or quick(program.shapes[CPU])
         for shape, numbers in zip(shapes, program.inputs, strict=True):
