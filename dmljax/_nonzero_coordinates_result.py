@@ -146,7 +146,7 @@ parts=None)
         Array(1, dtype=int32)
         """
         integer = jnp.result_type(int)
-        if self.coordinates.ndim != self.count.ndim + 2:
+        if self._searched == "descriptor":
             # A descriptor's output has other sizes, and a row for each element.
             return jnp.zeros(self.count.shape, integer)
         rows = to_scalar(self.coordinates.shape[-2], np.uint32)
@@ -165,7 +165,7 @@ parts=None)
         >>> kept.valid.tolist()
         [True, True, False]
         """
-        if self.coordinates.ndim != self.count.ndim + 2:
+        if self._searched == "descriptor":
             raise DescriptorError(f"NonzeroCoordinates.valid: {LOST['descriptor']}")
         return valid_rows(self.count, self.coordinates.shape[-2])
 

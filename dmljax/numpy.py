@@ -243,12 +243,12 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
         return as_weak_as(x, padding(x, starts, ends, mode=mode, value=value))
     before, after = _split_sides("constant_values", value, x.ndim)
     padded = x
-    nothing = (0,) * x.ndim
     for axis, *_ in padded_axes(x.ndim, starts, ends):  # a later axis gets the corners
-        start = (*nothing[:axis], starts[axis], *nothing[axis + 1 :])
-        end = (*nothing[:axis], ends[axis], *nothing[axis + 1 :])
+        start, end = [0] * x.ndim, [0] * x.ndim
+        start[axis] = starts[axis]
+        end[axis] = ends[axis]
         padded = padding(padded, start, end, value=before[axis])
-        before_end = is_inside(padded.shape, nothing, end)
+        before_end = is_inside(padded.shape, (0,) * x.ndim, tuple(end))
         padded = jnp.where(before_end, padded, after[axis])
     return as_weak_as(x, padded)
 
@@ -746,20 +746,17 @@ def one_hot(
     if isinstance(x, (list, tuple)):
         x = jnp.asarray(x)
     index = _as_array(name, "x", x)
-    if dtype is not None:
-        dtype = as_dtype(name, dtype)
+    result_type = as_dtype(name, float if dtype is None else dtype)
     size = as_size(name, "num_classes", num_classes)
     axis = as_axis(name, "axis", axis, index.ndim + 1)
-    lit = _one_hot_classes(index, size, axis, dtype)
+    lit = _one_hot_classes(index, size, axis, result_type)
     if out_sharding is not None:
         lit = jax.reshard(lit, out_sharding)
     return lit
 
 
 @compiled("size", "axis", "dtype")
-def _one_hot_classes(
-    index: Array, size: int, axis: int, dtype: np.dtype | None
-) -> Array:
+def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Array:
     name = "dmljax.numpy.one_hot"
     if not decide_at_most(name, 0, size):
         raise DescriptorError(f"{name}: num_classes is {size}; it must be at least 0.")
@@ -767,8 +764,6 @@ def _one_hot_classes(
         whole = cast_array(index, np.dtype(np.int32))
         index = jnp.where(index == whole.astype(index.dtype), whole, -1)
     index = jnp.expand_dims(index, axis)
-    if dtype is None:
-        dtype = jnp.result_type(float)
     dtype = jax.dtypes.canonicalize_dtype(dtype)
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(dtype)

@@ -437,10 +437,9 @@ def _as_number(name: str, argument: str, value: Any) -> Any:
 
 def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> Array:
     """Returns a number, or the only element of an array, in a type."""
-    # as_scalar converts NumPy's.
-    if not is_python_number(value) and not isinstance(value, (np.ndarray, np.generic)):
-        value = as_array(name, argument, value)
     if not is_python_number(value):
+        if not isinstance(value, (np.ndarray, np.generic)):  # as_scalar converts these
+            value = as_array(name, argument, value)
         value = _only_element(name, argument, value)
     return jnp.asarray(as_scalar(name, argument, value, dtype, cast=True))
 
