@@ -1,4 +1,4 @@
-"""The limit of a result. Every other test of an operator runs a compiled function."""
+"""The limits of results. No array is made."""
 
 import jax
 import numpy as np
@@ -6,18 +6,56 @@ import pytest
 
 import dmljax
 import dmljax.numpy as dnp
+import dmljax.onnx as dox
 from dmljax import DescriptorError
+from tests.checks import struct
+
+find = dmljax.nonzero_coordinates
+BOTH = np.float32([0, 1])
+MOST = 2**32 - 1
 
 
-def test_results_whose_bytes_xla_can_not_count():
+@pytest.mark.parametrize(
+    ("shape", "call", "expected"),
+    [
+        ((), lambda x: dmljax.diagonal_matrix1(shape=(2**31, 0)), (2**31, 0)),
+        (
+            (1, 0),
+            lambda x: dmljax.diagonal_matrix1(shape=(0, 2**31 - 1)),
+            (0, 2**31 - 1),
+        ),
+        (
+            (1, 0),
+            lambda x: dmljax.one_hot(x, BOTH, size=2**31 - 1, axis=0),
+            (2**31 - 1, 0),
+        ),
+        ((2, 0), lambda x: dmljax.padding(x, (0, 0), (MOST, 0)), (2**32 + 1, 0)),
+        ((2**16, 2**16 - 1), lambda x: find(x)[1], (2**16 * (2**16 - 1), 2)),
+        ((5,), lambda x: find(x, size=MOST, fill=MOST)[1], (MOST, 1)),
+        ((2**28,), lambda x: dnp.extract(x, x, size=MOST), (MOST,)),
+    ],
+)
+def test_the_largest_results(shape, call, expected):
+    assert jax.eval_shape(call, struct(np.int8, *shape)).shape == expected
+
+
+LONG = 1, 2**31
+
+
+@pytest.mark.parametrize(
+    ("shape", "call"),
+    [
+        (LONG, lambda x: dmljax.one_hot(x, BOTH, size=2**31 - 1, axis=0)),
+        (LONG, lambda x: dnp.one_hot(x, 2**31 - 1, dtype=bool)),
+        (LONG, lambda x: dmljax.padding(x, (2**30, 0), (0, 0))),
+        (LONG, lambda x: dnp.pad(x, 2**31, mode="wrap")),
+        ((), lambda x: dmljax.diagonal_matrix1(shape=(2**30, 2**30))),
+        ((2**31 - 1, 2**29), lambda x: find(x[:, 0]).take(x)),
+        ((3, 2**31 - 1, 2), lambda x: dnp.compress(x[:, 0, 0], x, 0, size=MOST)),
+        ((2**28,), lambda x: dox.where(x[:, None] > 0, x, x[:, None, None])),
+    ],
+)
+def test_results_whose_bytes_xla_can_not_count(shape, call):
     """JAX 0.10 would end the process."""
-    long = jax.ShapeDtypeStruct((1, 2**31), np.int8)
-    for call in (
-        lambda x: dmljax.one_hot(x, np.float32([0, 1]), size=2**31 - 1, axis=0),
-        lambda x: dmljax.diagonal_matrix1(shape=(2**30, 2**30)),
-        lambda x: dnp.one_hot(x, 2**31 - 1, dtype=bool),
-        lambda x: dmljax.padding(x, (2**30, 0), (0, 0)),
-        lambda x: dnp.pad(x, 2**31, mode="wrap"),
-    ):
-        with pytest.raises(DescriptorError, match=r"the result .* sizes \{.*2\^59"):
-            jax.eval_shape(call, long)
+    with pytest.raises(DescriptorError, match=r": the result .* sizes \{.*2\^59"):
+        jax.eval_shape(call, struct(np.int8, *shape))

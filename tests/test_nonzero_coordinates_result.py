@@ -611,9 +611,3 @@ def test_a_derivative_of_more_than_2_to_the_32_elements(width):
 
     many = struct(np.float32, 2**16 - 1, 2**16, width)
     assert jax.eval_shape(jax.grad(total), many).shape == many.shape
-
-
-def test_rows_that_xla_can_not_count():
-    mask, x = struct(np.int8, 2**31 - 1), struct(np.int8, 2**31 - 1, 2**29)
-    text = "sizes {2147483647,536870912}...elements; it must have fewer than 2^59"
-    assert_refused(TAKE, text, jax.eval_shape, lambda m, x: find(m).take(x), mask, x)

@@ -22,7 +22,7 @@ from dmljax import (
     padding,
 )
 from dmljax._padding import _padding
-from tests.checks import assert_refused, assert_same, struct
+from tests.checks import assert_refused, assert_same
 from tests.collectives import collectives
 from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
@@ -84,12 +84,6 @@ def test_one_integer_for_all_axes():
     wrong = "must be a sequence of integers, one for each axis, not int."
     found = assert_refused("PADDING", wrong, padding, X, 2, 2, error=TypeError)
     assert found.endswith(wrong)
-
-
-def test_the_largest_padding():
-    x = struct(np.int8, 2, 0)
-    padded = jax.eval_shape(lambda x: padding(x, (0, 0), (2**32 - 1, 0)), x)
-    assert padded.shape == (2**32 + 1, 0)
 
 
 def test_values_of_descriptors(x64):
