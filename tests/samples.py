@@ -14,7 +14,6 @@ import jax.numpy as jnp
 import numpy as np
 
 from dmljax import DataType, DescriptorError, TensorDesc, create_operator
-from dmljax._nonzero_kernels import KERNELS, default_kernel
 from dmljax._operators import Registered
 from tests.sharded import Case
 
@@ -158,7 +157,7 @@ class Sample:
         )
 
     def by_kernel(self):
-        """The same use, by the operator's kernel."""
+        """The same use, by the kernel of NONZERO_COORDINATES."""
         name = f"{self.name} by kernel"
         return dataclasses.replace(self, name=name, implementation="pallas")
 
@@ -246,8 +245,6 @@ class Subject:
       errors: a wrong call for each rule of this operator alone.
       sharded: by name, calls for each line of the table about sharding on its page.
       descriptors: the facts about its descriptors, by DirectML's name.
-      plans: the names of the edges that we run by kernel. A kernel is slow to simulate,
-        so there is one edge for each way to launch it.
       names: the operator's other public names: enums and named tuples.
     """
 
@@ -260,19 +257,12 @@ class Subject:
     errors: Sequence[Wrong]
     sharded: dict[str, Case]
     descriptors: dict[str, Described]
-    plans: Sequence[str] = ()
     names: tuple[str, ...] = ()
 
     @property
     def primitive(self):
         """The operator in normal form; None if it is a plain function of jax.numpy."""
         return self.operator.primitive
-
-    @property
-    def kernels(self):
-        """The operator's kernels by platform."""
-        has = self.primitive and self.primitive.kernel is default_kernel
-        return KERNELS if has else {}
 
     @property
     def jitted(self):
@@ -288,18 +278,6 @@ class Subject:
         *_, data_types = row[self.tensor]
         named = (data_type.name.lower() for data_type in data_types)
         return (*named, *EXTRA)
-
-    @property
-    def kernel_samples(self):
-        """The samples by kernel; none if the operator has no kernel."""
-        kept = self.samples if self.kernels else ()
-        return tuple(sample.by_kernel() for sample in kept)
-
-    @property
-    def kernel_edges(self):
-        """The edges of `plans` by kernel."""
-        kept = (edge for edge in self.edges if edge.name in self.plans)
-        return tuple(edge.by_kernel() for edge in kept)
 
 
 def shape_of_rank(rank):

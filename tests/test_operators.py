@@ -51,11 +51,3 @@ def test_a_descriptor_has_all_it_needs(name):
         named = descriptor.operator
         assert named in DESCRIBED, f"{named} is missing; add it to {where}"
         assert DESCRIPTORS[named] is descriptor
-
-
-@pytest.mark.parametrize("name", SUBJECTS)
-def test_plans_are_edges(name):
-    """And there are some exactly if a kernel runs them."""
-    subject = SUBJECTS[name]
-    assert set(subject.plans) <= {edge.name for edge in subject.edges}
-    assert bool(subject.plans) == bool(subject.kernels)

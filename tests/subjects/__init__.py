@@ -2,8 +2,10 @@
 
 import importlib
 import importlib.util
+import itertools
 
 from dmljax._operators import OPERATORS
+from tests.subjects.nonzero_coordinates import KERNEL_SAMPLES
 
 # tests/test_operators.py names the files that are missing.
 SUBJECTS = {
@@ -18,10 +20,8 @@ DESCRIBED = {
     for name, described in subject.descriptors.items()
 }
 # A transformation does not depend on the kernel that runs after it. So we take all
-# samples by XLA's forms, and only one sample of each operator by kernel.
-SAMPLES = tuple(
-    sample
-    for subject in SUBJECTS.values()
-    for sample in (*subject.samples, *subject.kernel_samples[:1])
-)
+# samples by XLA's forms, and one by kernel.
+FORMS = {name: subject.samples for name, subject in SUBJECTS.items()}
+KERNELS = {"nonzero_coordinates by kernel": KERNEL_SAMPLES[:1]}
+SAMPLES = tuple(itertools.chain(*FORMS.values(), *KERNELS.values()))
 LINEAR = tuple(sample for sample in SAMPLES if sample.linear)

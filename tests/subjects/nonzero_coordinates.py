@@ -225,25 +225,6 @@ SUBJECT = Subject(
         _nonzero("parts", ((4, 1, 2),), {"parts": 2, "fill": 7}),
     ),
     edges=EDGES,
-    plans=(
-        "columns 2 of (1, 1, 2, 3)",
-        "columns 3 of (1, 2, 1, 3)",
-        "size 33",
-        "fill 4294967295",
-        "empty (0, 3)",
-        "empty fill",
-        "6 parts of (6, 5)",
-        "4 parts of (40, 2, 3)",
-        "2 parts of (0, 3)",
-        "columns of parts",
-        "first 0 of (6, 5)",
-        "first 11 of (6, 5)",
-        "first 40 of (6, 5)",
-        "first 9 of parts",
-        "first 0 of a scalar",
-        "signs",
-        "imaginary",
-    ),
     errors=ERRORS,
     sharded=SHARDED,
     descriptors={
@@ -257,3 +238,29 @@ SUBJECT = Subject(
         )
     },
 )
+
+# BY KERNEL
+
+KERNEL_SAMPLES = [sample.by_kernel() for sample in SUBJECT.samples]
+# A kernel is slow to simulate, so there is one edge for each way to launch it.
+PLANS = (
+    "columns 2 of (1, 1, 2, 3)",
+    "columns 3 of (1, 2, 1, 3)",
+    "size 33",
+    "fill 4294967295",
+    "empty (0, 3)",
+    "empty fill",
+    "6 parts of (6, 5)",
+    "4 parts of (40, 2, 3)",
+    "2 parts of (0, 3)",
+    "columns of parts",
+    "first 0 of (6, 5)",
+    "first 11 of (6, 5)",
+    "first 40 of (6, 5)",
+    "first 9 of parts",
+    "first 0 of a scalar",
+    "signs",
+    "imaginary",
+)
+KERNEL_EDGES = [edge.by_kernel() for edge in EDGES if edge.name in PLANS]
+assert len(KERNEL_EDGES) == len(PLANS)

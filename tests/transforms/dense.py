@@ -10,17 +10,9 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from tests.subjects import SUBJECTS
+from tests.subjects import FORMS
 
 BATCH = 3
-
-# JAX transforms an operator without regard to its form, so few tests have kernels.
-FORMS = {name: one.samples for name, one in SUBJECTS.items()}
-KERNELS = {
-    f"{name} by kernel": one.kernel_samples[:1]
-    for name, one in SUBJECTS.items()
-    if one.kernel_samples
-}
 
 
 def each_operator(groups=FORMS, linear=None):

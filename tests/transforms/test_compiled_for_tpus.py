@@ -19,14 +19,9 @@ from dmljax import DescriptorError
 from tests import meshes, tpus
 from tests.checks import needs_x64, struct
 from tests.pallas.nonzero import by_kernel as find
-from tests.subjects import SUBJECTS
+from tests.subjects.nonzero_coordinates import KERNEL_SAMPLES
 from tests.transforms.test_compiled_for_gpus import check_sent
-from tests.transforms.test_kernels import (
-    ON_TPUS,
-    WITH_KERNEL,
-    each_with_kernel,
-    uses,
-)
+from tests.transforms.test_kernels import ON_TPUS, USES
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("libtpu") is None or jax.default_backend() != "cpu",
@@ -36,10 +31,10 @@ each_chip = pytest.mark.parametrize("chip", tpus.CHIPS)
 each_type = pytest.mark.parametrize("dtype", ON_TPUS)
 
 
-def kernels(program, name):
-    """How many kernels of this name a compiled program has."""
+def kernels(program):
+    """How many kernels of ours a compiled program has."""
     lines = program.as_text().splitlines()
-    return sum("tpu_custom_call" in x and f"%dmljax_{name}" in x for x in lines)
+    return sum("tpu_custom_call" in x and "%dmljax_nonzero" in x for x in lines)
 
 
 def check(sample, chip, dtype="float32"):
@@ -47,21 +42,19 @@ def check(sample, chip, dtype="float32"):
     program = tpus.compiled(lambda *x: sample.run(*x), chip, *arrays)
     # XLA removes a kernel whose results are empty.
     found = jax.tree.leaves((arrays, program.out_info))
-    assert kernels(program, sample.operator) == all(x.size for x in found)
+    assert kernels(program) == all(x.size for x in found)
 
 
 @each_type
-@each_with_kernel
 @each_chip
-def test_every_type(chip, name, dtype):
-    for sample in SUBJECTS[name].kernel_samples:
+def test_every_type(chip, dtype):
+    for sample in KERNEL_SAMPLES:
         check(sample, chip, dtype)
 
 
-@each_with_kernel
 @each_chip
-def test_edges(chip, name):
-    for sample in uses(name):
+def test_edges(chip):
+    for sample in USES:
         with jax.enable_x64(needs_x64(sample)):
             check(sample, chip)
 
@@ -71,7 +64,7 @@ def test_edges(chip, name):
 def test_blocks_of_nonzero_coordinates(chip, shape):
     batch = jax.vmap(find) if shape[0] == 3 else find
     program = tpus.compiled(batch, chip, struct(np.float32, *shape))
-    assert kernels(program, "nonzero_coordinates") == 1
+    assert kernels(program) == 1
 
 
 def test_no_memory_of_all_rows():
@@ -81,13 +74,12 @@ def test_no_memory_of_all_rows():
     assert program.memory_analysis().temp_size_in_bytes <= 4.1 * x.size
 
 
-@each_with_kernel
 @each_chip
-def test_batches(chip, name):
-    sample = SUBJECTS[name].kernel_samples[0]
+def test_batches(chip):
+    sample, *_ = KERNEL_SAMPLES
     arrays = [struct(x.dtype, 3, *x.shape) for x in sample.arrays()]
     program = tpus.compiled(jax.vmap(sample.run), chip, *arrays)
-    assert kernels(program, name) == 1
+    assert kernels(program) == 1
 
 
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
@@ -98,7 +90,7 @@ def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementatio
     XLA can't divide a kernel: a call that XLA divides is refused.
     """
     operator, _ = case.row
-    if operator.split("`")[1] in WITH_KERNEL:
+    if operator.startswith("`nonzero_coordinates`"):
         function = functools.partial(case.function, implementation=implementation)
         case = dataclasses.replace(case, function=function)
     elif implementation == "pallas":

@@ -16,6 +16,7 @@ import dmljax
 from tests import samples
 from tests.checks import each_mode, lowered, struct
 from tests.samples import Sample
+from tests.subjects import FORMS
 from tests.transforms import dense
 
 each_linear = dense.each_operator(linear=True)
@@ -23,7 +24,7 @@ each_linear = dense.each_operator(linear=True)
 
 def cases():
     """Every linear operator in every type with a derivative. None has a kernel."""
-    for name, uses in dense.FORMS.items():
+    for name, uses in FORMS.items():
         if uses[0].linear:
             for dtype in samples.INEXACT:
                 yield pytest.param(uses, dtype, id=f"{name}-{dtype}")

@@ -13,6 +13,7 @@ from dmljax import PaddingMode
 from tests.checks import needs_kernels
 from tests.pallas.nonzero import by_kernel as find
 from tests.samples import Sample
+from tests.subjects import KERNELS
 from tests.transforms import dense
 
 F32 = np.float32
@@ -55,7 +56,7 @@ def test_export_for_every_platform(uses):
 
 @needs_kernels
 @pytest.mark.usefixtures("plain_kernels")
-@dense.each_operator(dense.KERNELS)
+@dense.each_operator(KERNELS)
 def test_export_of_a_kernel(uses):
     """The kernels here are for CPUs and for NVIDIA GPUs."""
     check_exports(uses, "cpu", "cuda")

@@ -17,25 +17,16 @@ from tests.checks import (
     needs_kernels,
     needs_x64,
 )
-from tests.subjects import SUBJECTS
+from tests.subjects.nonzero_coordinates import KERNEL_EDGES, KERNEL_SAMPLES, SUBJECT
 
-TYPES = SUBJECTS["nonzero_coordinates"].data_types
-ON_TPUS = [name for name in TYPES if not name.startswith("complex")]
+ON_TPUS = [name for name in SUBJECT.data_types if not name.startswith("complex")]
 ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
 WIDE = ("float64", "int64", "complex128")
-WITH_KERNEL = [name for name, one in SUBJECTS.items() if one.kernel_samples]
-each_with_kernel = pytest.mark.parametrize("name", WITH_KERNEL)
-
-
-def uses(name):
-    """The samples and the edges by kernel."""
-    return SUBJECTS[name].kernel_samples + SUBJECTS[name].kernel_edges
+USES = KERNEL_SAMPLES + KERNEL_EDGES
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "sample", [one for name in WITH_KERNEL for one in uses(name)], ids=str
-)
+@pytest.mark.parametrize("sample", USES, ids=str)
 def test_samples_and_edges(sample):
     """New data in a compiled program costs nothing."""
     with jax.enable_x64(needs_x64(sample)):
@@ -44,17 +35,17 @@ def test_samples_and_edges(sample):
             check(sample, seed=seed)
 
 
-@each_with_kernel
-def test_implementations(name):
+def test_implementations():
     """XLA's form has a name, and other values are refused."""
-    for sample in SUBJECTS[name].samples:
+    for sample in SUBJECT.samples:
         arrays = sample.arrays()
         named = dataclasses.replace(sample, implementation="xla")
         assert_same(named.run(*arrays), sample.expected(*arrays))
         for other in ("cuda", "XLA", "alone", "", 0, [], {}):
             options = sample.attributes | {"implementation": other}
             text = f"implementation is {other!r}; it must be one of None, 'xla', 'pal"
-            assert_refused(name.upper(), text, sample.function, *arrays, **options)
+            name = "NONZERO_COORDINATES"
+            assert_refused(name, text, sample.function, *arrays, **options)
 
 
 # PROGRAMS
@@ -63,21 +54,18 @@ def test_implementations(name):
 @needs_kernels
 @pytest.mark.usefixtures("real_blocks")
 @pytest.mark.parametrize("dtype", ON_GPUS + WIDE, indirect=True)
-@each_with_kernel
-def test_every_type_on_a_gpu(name, dtype):
+def test_every_type_on_a_gpu(dtype):
     """One sample in each type, all samples in float32. Wide types may move as words."""
-    found = SUBJECTS[name].kernel_samples
-    for sample in found if dtype == "float32" else found[:1]:
+    for sample in KERNEL_SAMPLES if dtype == "float32" else KERNEL_SAMPLES[:1]:
         most = max(dtype.itemsize // 4, 1)
         assert 1 <= launches(sample.run, *sample.arrays(dtype)) <= most
 
 
 @needs_kernels
 @pytest.mark.usefixtures("real_blocks")
-@each_with_kernel
-def test_wide_types_outside_of_x64_mode(name):
+def test_wide_types_outside_of_x64_mode():
     """Programs that were traced in x64 mode can be lowered outside of it."""
-    sample = SUBJECTS[name].kernel_samples[0]
+    sample, *_ = KERNEL_SAMPLES
     with jax.enable_x64(True):
         traced = jax.jit(sample.run).trace(*sample.arrays("float64"))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
@@ -85,15 +73,13 @@ def test_wide_types_outside_of_x64_mode(name):
 
 
 @pytest.mark.parametrize("dtype", ON_TPUS)
-@each_with_kernel
-def test_every_type_on_a_tpu(name, dtype):
-    sample = SUBJECTS[name].kernel_samples[0]
+def test_every_type_on_a_tpu(dtype):
+    sample, *_ = KERNEL_SAMPLES
     assert launches(sample.run, *sample.arrays(dtype), platform="tpu") == 1
 
 
 @pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
-@each_with_kernel
-def test_samples_and_edges_on_a_tpu(name, x64):
-    for sample in uses(name):
+def test_samples_and_edges_on_a_tpu(x64):
+    for sample in USES:
         with jax.enable_x64(x64 or needs_x64(sample)):
             assert launches(sample.run, *sample.arrays(), platform="tpu") == 1

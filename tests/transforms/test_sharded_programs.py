@@ -21,6 +21,7 @@ from tests.checks import python
 from tests.collectives import collectives
 from tests.meshes import CASES, DOCS, check_both, each_kind, run, sharding_of
 from tests.sharded import array
+from tests.subjects import FORMS, KERNELS
 from tests.subjects.nonzero_coordinates import MASK, lines
 from tests.subjects.one_hot import columns_of_32
 from tests.subjects.padding import NARROW, pad_rows
@@ -44,7 +45,7 @@ def test_sharded_batch(uses):
     dense.check(uses, eight, run, dense.expected_with_gradient, sharded)
 
 
-@dense.each_operator(dense.FORMS | dense.KERNELS)
+@dense.each_operator(FORMS | KERNELS)
 def test_shard_map(uses):
     """Forward; and with the gradient, if all devices share the last open operand."""
     mesh = sharding_of("8", P("a")).mesh

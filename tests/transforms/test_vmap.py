@@ -3,6 +3,7 @@
 import jax
 import jax.numpy as jnp
 
+from tests.subjects import FORMS, KERNELS
 from tests.transforms import dense
 
 
@@ -32,7 +33,7 @@ def test_vmap_of_one_operand_along_every_axis(uses):
     dense.check(uses, dense.batches, run, expected)
 
 
-@dense.each_operator(dense.FORMS | dense.KERNELS)
+@dense.each_operator(FORMS | KERNELS)
 def test_vmap_of_all_operands(uses):
     """Each operand along another axis, in batches of several, one, and none."""
     counts = (dense.BATCH, 1, 0)
