@@ -23,10 +23,9 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 import dmljax.numpy as dnp
 import dmljax.onnx as dox
-from tests import oracles
 from tests.checks import assert_alike, struct
 from tests.meshes import each_kind, sharding_of
-from tests.samples import FLOATS, INTEGERS, WIDE, diagonals
+from tests.samples import INTEGERS, WIDE, diagonals
 from tests.samples import NUMPY as MODES
 
 # NumPy's arrays, most of them of 64 bits, which become 32 bits outside of x64 mode.
@@ -342,36 +341,6 @@ def test_a_weak_type_under_transformations():
 def test_derivatives_of_a_weak_type():
     hessian = jax.jit(jax.hessian(lambda x: (dnp.pad(x, 1) ** 2).sum()))
     np.testing.assert_array_equal(hessian(jnp.full(4, 1.0)), 2 * np.eye(4))
-
-
-LITERALS = [*FLOATS, -1 + 2j, 300.5 - 1j]
-
-
-@pytest.mark.parametrize("dtype", INTEGERS)
-def test_floats_saturate(dtype):
-    """Floats, and literals in a program, whose conversion JAX folds by NumPy.
-
-    Only the real part of a complex number is converted.
-    """
-    x = jax.device_put(np.ones(2, dtype))
-    chosen = np.array([True, False])
-
-    def fill(value):
-        return [
-            dnp.pad(x, (0, 1), constant_values=value),
-            dnp.pad(x, (0, 1), constant_values=(value, value)),
-            dnp.extract(chosen, x, size=2, fill_value=value),
-            dnp.compress(chosen, x, size=2, fill_value=value),
-        ]
-
-    def fill_all():
-        return [fill(value) for value in LITERALS]
-
-    expected = [[oracles.cast_padding_value(np.real(v), dtype)] * 4 for v in LITERALS]
-    traced = [jax.jit(fill)(value) for value in LITERALS]
-    for found in (fill_all(), jax.jit(fill_all)(), traced):
-        last = jax.tree.map(lambda y: np.asarray(y)[-1], found)
-        np.testing.assert_array_equal(last, expected)
 
 
 @pytest.mark.usefixtures("both_x64", "standard_promotion")

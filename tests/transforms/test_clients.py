@@ -1,8 +1,8 @@
-"""A network of flax, equinox and optax, as users write it, and its twin in jax.numpy.
+"""A network of equinox and optax, as users write it, and its twin in jax.numpy.
 
 It is a convolutional net with reflected borders, which the twin makes by jax.numpy. We
-compare values, gradients and the number of traces. The tests are skipped without `pip
-install -e ".[test,clients]"`.
+compare values, gradients and the number of traces. The test is skipped without `pip
+install -e ".[test,clients]"`. docs/tutorials/network.md trains one of flax.
 """
 
 import functools
@@ -18,7 +18,6 @@ import dmljax
 from dmljax import PaddingMode
 
 eqx = pytest.importorskip("equinox")
-nnx = pytest.importorskip("flax.nnx")
 optax = pytest.importorskip("optax")
 # Users' programs are not written for strict types.
 pytestmark = pytest.mark.usefixtures("standard_promotion")
@@ -51,15 +50,15 @@ def loss_of(reflect, net, images):
         return x + jnp.tanh(y), None
 
     x = images.astype(jnp.bfloat16)
-    restored, _ = lax.scan(layer, x, net.kernels[...])
+    restored, _ = lax.scan(layer, x, net.kernels)
     return jnp.mean((restored.astype(np.float32) - 2 * images) ** 2)
 
 
-class EquinoxNet(eqx.Module):
+class Net(eqx.Module):
     kernels: jax.Array
 
 
-def trained_by_equinox(loss_of):
+def trained(loss_of):
     """The losses and the kernels of some steps, with donated buffers."""
     optimizer = optax.adam(1e-2)
 
@@ -69,7 +68,7 @@ def trained_by_equinox(loss_of):
         updates, state = optimizer.update(gradient, state)
         return eqx.apply_updates(net, updates), state, loss
 
-    net = EquinoxNet(jnp.array(KERNELS))
+    net = Net(jnp.array(KERNELS))
     state = optimizer.init(net)
     losses = []
     for _ in range(3):
@@ -78,31 +77,12 @@ def trained_by_equinox(loss_of):
     return losses, net.kernels
 
 
-class NnxNet(nnx.Module):
-    def __init__(self):
-        self.kernels = nnx.Param(jnp.array(KERNELS))
-
-
-def trained_by_nnx(loss_of):
-    net = NnxNet()
-    optimizer = nnx.Optimizer(net, optax.adam(1e-2), wrt=nnx.Param)
-
-    @functools.partial(nnx.jit, donate_argnums=(0, 1))
-    def step(net, optimizer, images):
-        loss, gradient = nnx.value_and_grad(loss_of)(net, images)
-        optimizer.update(net, gradient)
-        return loss
-
-    return [step(net, optimizer, IMAGES) for _ in range(3)], net.kernels[...]
-
-
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
-@pytest.mark.parametrize("train", [trained_by_equinox, trained_by_nnx])
-def test_convolutional_net(train):
+def test_convolutional_net():
     reflect = mock.Mock(wraps=ours)  # counts the traces
     twin = mock.Mock(wraps=theirs)
-    losses, kernels = train(functools.partial(loss_of, reflect))
-    twin_losses, twin_kernels = train(functools.partial(loss_of, twin))
+    losses, kernels = trained(functools.partial(loss_of, reflect))
+    twin_losses, twin_kernels = trained(functools.partial(loss_of, twin))
     assert losses[-1] < losses[0]
     assert reflect.call_count == twin.call_count
     assert kernels.dtype == twin_kernels.dtype
