@@ -5,6 +5,7 @@ transforms/test_sharded_programs.py tests the collectives between devices.
 
 import dataclasses
 import functools
+import itertools
 import textwrap
 
 import jax
@@ -17,11 +18,11 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import DescriptorError, PaddingMode
 from tests import samples
-from tests.checks import needs_kernels, slow
+from tests.checks import needs_kernels
 from tests.meshes import CASES, check_both, run, sharding_of
 from tests.pallas.nonzero import by_kernel
 from tests.sharded import array
-from tests.subjects import SUBJECTS
+from tests.subjects import FORMS
 from tests.subjects.padding import NARROW, pad_rows
 from tests.transforms.dense import assert_equal
 
@@ -99,17 +100,7 @@ def divided(sample, positions, dimension):
     return placed
 
 
-def samples_by_shape():
-    """Yields all samples. If an earlier sample has the same ranks, the test is slow."""
-    for subject in SUBJECTS.values():
-        seen = set()
-        for sample in subject.samples:
-            ranks = tuple(np.ndim(x) for x in sample.arrays())
-            yield slow(sample) if ranks in seen else sample
-            seen.add(ranks)
-
-
-@pytest.mark.parametrize("sample", list(samples_by_shape()), ids=str)
+@pytest.mark.parametrize("sample", itertools.chain(*FORMS.values()), ids=str)
 def test_every_dimension_of_every_sample(sample):
     """Two devices give the results of one. The sizes are even."""
     uses, inputs, names = [], [], []
