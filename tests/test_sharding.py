@@ -100,7 +100,7 @@ def divided(sample, positions, dimension):
     return placed
 
 
-@pytest.mark.parametrize("sample", itertools.chain(*FORMS.values()), ids=str)
+@pytest.mark.parametrize("sample", [*itertools.chain(*FORMS.values())], ids=str)
 def test_every_dimension_of_every_sample(sample):
     """Two devices give the results of one. The sizes are even."""
     uses, inputs, names = [], [], []
