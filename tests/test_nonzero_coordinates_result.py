@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import export
+from jax import export, test_util
 from jax.experimental import checkify
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
@@ -303,47 +303,17 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
 
 @pytest.mark.parametrize("size", [0, 4, 6])
 def test_derivatives(size, form):
-    """All are linear: each is its own derivative. `take` and `put` are adjoint."""
-    x, rows = numbers(8, form), numbers(size, form)
+    """Of both orders, forward and in reverse."""
     kept = find(FIVE, size=size, fill=None)
-    within = np.arange(size)[:, None] < min(size, 5)
 
     @jax.jit
-    def run(x, rows):
-        both, tangents = (x, rows), (-x, 2 * rows)
-        forward = [jax.jvp(kept.take, both[:1], tangents[:1])[1]]
-        forward += [jax.jvp(f, both, tangents)[1] for f in (kept.put, kept.add)]
-        _, pull = jax.vjp(lambda x, v: kept.take(x, fill_value=v), x, np.float32(1))
-        pulls = [jax.vjp(f, *both)[1] for f in (kept.put, kept.add)]
-        return forward, pull(rows), [pull(x) for pull in pulls]
+    def squares(x, rows, value):
+        x, rows = x**2, rows**2
+        taken = kept.take(x, fill_value=value**2)
+        return taken, kept.put(x, rows), kept.add(x, rows)
 
-    forward, of_take, of_put_and_add = run(x, rows)
-    assert_same(forward, [*moved(FIVE, -x, 2 * rows, 0)])
-    past = np.where(within, 0, rows).sum(dtype=np.float32)
-    assert_same(of_take, (put(FIVE, 0 * x, rows), past))
-    back = taken(FIVE, x, size)
-    assert_same(of_put_and_add, [(put(FIVE, x, 0 * rows), back), (x, back)])
-
-
-def test_derivatives_of_second_order(form):
-    """With too few rows: the last one is missing."""
-    x, tangent = numbers(8, form) / 64, numbers(8, form)
-
-    def energy(x):
-        kept = find(FIVE, size=4)
-        squares = kept.put(x, kept.take(x) ** 2)
-        return (kept.add(squares, kept.take(x) ** 3) ** 2).sum()
-
-    def dense(x):
-        first = np.array([1, 1, 0, 1, 1, 0, 0, 0], bool)[:, None]
-        return (jnp.where(first, x**2 + x**3, x) ** 2).sum()
-
-    def products(function, x, v):
-        over = jax.jvp(jax.grad(function), [x], [v])[1]
-        return over, jax.grad(lambda x: jax.jvp(function, [x], [v])[1])(x)
-
-    run = jax.jit(products, static_argnums=0)
-    np.testing.assert_allclose(run(energy, x, tangent), run(dense, x, tangent), 1e-6)
+    x, rows = numbers(8, form) / 64, numbers(size, form) / 64
+    test_util.check_grads(squares, (x, rows, np.float32(0.5)), order=2)
 
 
 def test_vmap_of_a_gradient_and_grad_in_a_scan():
