@@ -210,8 +210,8 @@ def each_function(library, x):
     for mode in MODES:
         yield library.pad(x, 1, mode)
     yield library.pad(x, 1, constant_values=3.5)
-    yield library.extract(chosen, x, size=4)
-    yield library.compress(chosen[0], x, 1, size=2)
+    yield library.extract(chosen, x, size=x.size, fill_value=2.5)
+    yield library.compress(chosen[0], x, 1, size=x.shape[1], fill_value=3)
     yield library.tril(x)
     yield library.triu(x, 1)
 
