@@ -209,7 +209,8 @@ def each_function(library, x):
     chosen = jnp.real(x).astype(bool)
     for mode in MODES:
         yield library.pad(x, 1, mode)
-    yield library.pad(x, 1, constant_values=3.5)
+    for value in (3.5, (3, 2.5)):
+        yield library.pad(x, 1, constant_values=value)
     yield library.extract(chosen, x, size=x.size, fill_value=2.5)
     yield library.compress(chosen[0], x, 1, size=x.shape[1], fill_value=3)
     yield library.tril(x)
@@ -313,7 +314,8 @@ def test_weak_types(x):
     ours, theirs = run_both(functools.partial(each_function, x=x))
     assert_alike(ours, theirs)
     assert_alike(list(each_function(dnp, x)), theirs)
-    for chosen, size in ((np.array([True]), None), (np.ones((2, 3), bool), 4)):
+    one = np.array([True])
+    for chosen, size in (one, None), (jnp.array(one), None), (np.ones(4, bool), 4):
         assert_alike(
             dnp.extract(chosen, x, size=size), jnp.extract(chosen, x, size=size)
         )
