@@ -503,7 +503,7 @@ def test_padding_of_divided_rows_with_two_values():
 
 def test_a_result_stays_on_the_device_of_its_array():
     device = jax.devices("cpu")[3]
-    for sizes in ((3,), (0,)):
+    for sizes in ((0,), (3,)):
         x = jax.device_put(jnp.zeros(sizes), device)
         results = [
             dnp.extract(x, x),
@@ -513,8 +513,11 @@ def test_a_result_stays_on_the_device_of_its_array():
             dnp.argwhere(x),
             dnp.pad(x, 1),
             dnp.one_hot(x, 0),
+            dox.nonzero(x),
+            dox.compress(x, x > 0),
         ]
         assert {y.device for y in results} == {device}
+    assert dox.trilu(x[None]).device == dox.eye_like(x[None]).device == device
 
 
 def test_index_checks_find_nothing():
@@ -533,16 +536,20 @@ def test_nan_that_gives_no_nan():
             dnp.one_hot(z, 2, dtype=bool),
             dnp.argwhere(x, size=3)[:, 0],
             dnp.extract(x, np.int8([5, 6]), size=3),
+            dox.nonzero(x, size=3)[0],
+            dox.one_hot(x, 3, np.int8([0, 9]))[1],
         ]
 
     numbers = np.float32([np.nan, 1])
     arrays = jax.device_put((numbers, numbers + 1j))
     for run in (results, jax.jit(results)):
-        with jax.debug_nans(True):
+        with jax.debug_nans(True), jax.debug_infs(True):
             lit, of_complex, *found = run(*arrays)
         assert lit.tolist() == [[False, False], [False, True]]
         assert not of_complex.any()
-        np.testing.assert_array_equal(found, [[0, 1, 0], [5, 6, 0]])
+        np.testing.assert_array_equal(
+            found, [[0, 1, 0], [5, 6, 0], [0, 1, 0], [0, 9, 0]]
+        )
 
 
 def test_the_functions_are_all_that_is_listed():
