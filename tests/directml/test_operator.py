@@ -241,7 +241,7 @@ def test_batches_and_derivatives(subject):
         first = sum(array.dtype != np.float32 for array in samples[0])
         fixed, operands = samples[0][:first], samples[0][first:]
         function = jax.jit(functools.partial(run, *fixed))
-        test_util.check_grads(function, operands, order=2)
+        test_util.check_grads(function, operands, order=1)
 
 
 def test_coordinates_pass_through_a_gradient():
