@@ -241,6 +241,9 @@ def _diagonal_matrix1(
         )
     check_diagonals(NAME, name, shape)
     check_elements(NAME, shape)
+    if x is not None and 0 in shape:
+        # jnp.where would not read `x`, and the result would be on another device.
+        return drop_weak_type(x)
     sharding = None if x is None else jax.typeof(x).sharding
     # The iotas have the full size of the output, and take no memory. With a mask that
     # is broadcast along the batch, XLA's softmax fusion is 1.8 to 3 times as slow
