@@ -90,8 +90,9 @@ def require_same(
     A message about arrays has a remedy, which may be empty. A message about a
     descriptor has none, and calls its tensors by DirectML's names.
     """
+    first = next(iter(values), "")  # there may be no tensors
     for name, value in values.items():
-        first, wanted = next(iter(values.items()))
+        wanted = values[first]
         if value != wanted:
             if remedy is None:
                 name = f"Tensor '{name}'"
