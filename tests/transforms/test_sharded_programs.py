@@ -244,8 +244,10 @@ def test_a_second_process_finds_every_program_in_the_persistent_cache(tmp_path):
         "JAX_COMPILATION_CACHE_DIR": str(tmp_path),
         "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        # A plugin that warns would end the process.
+        "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
     }
-    command = "-m", "pytest", "-q", "-n", "0", "-p", "no:cacheprovider", "-m", ""
+    command = "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", ""
     cases = "-k", "test_automatic_axes and 8-P and not None", __file__
     kept = []
     for _ in range(2):  # a missing program is compiled, and stored under its key
