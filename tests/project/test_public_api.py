@@ -36,6 +36,8 @@ def public(name):
 def test_all_names_are_listed_and_nothing_else_is_public():
     assert sorted(dmljax.__all__) == sorted(NAMES)
     assert {*dir(dmljax)} == NAMES | {"numpy", "onnx"}
+    for module in (dmljax.numpy, dmljax.onnx):
+        assert dir(module) == sorted(module.__all__)
     for module in (dmljax, dmljax.numpy):
         with pytest.raises(AttributeError, match=r"'where'\. Keep jnp\.where"):
             _ = module.where
