@@ -37,16 +37,13 @@ SIGNALS = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, 
 DOCUMENTATION = "documentation: help(dmljax) in Python"
 
 
-class _UsageError(Exception):
-    """The command line itself is wrong."""
-
-
 class _Parser(argparse.ArgumentParser):
-    """A parser that raises its errors, where argparse prints a usage and exits."""
+    """A parser that shows its errors in one line, without a usage."""
 
     def error(self, message: str) -> NoReturn:
-        """Raises the error that main shows in one line."""
-        raise _UsageError(f"{message} (see {self.prog} --help)")
+        """Shows an error, and exits as argparse does."""
+        _complain(f"{message} (see {self.prog} --help)")
+        sys.exit(2)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -65,7 +62,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return 0
-    # argparse raises it for --help and --version, and _exit_on_signals for SIGTERM.
+    # argparse raises it for --help and --version, _Parser for wrong arguments, and
+    # _exit_on_signals for SIGTERM.
     except SystemExit as done:
         return int(done.code or 0)
     except BrokenPipeError:  # such as `dmljax support | head -1`
@@ -74,7 +72,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         _complain("interrupted")
         return 130
-    except (_UsageError, ModelError) as error:
+    except ModelError as error:
         _complain(str(error))
         return 2
     except OSError as error:
@@ -185,7 +183,7 @@ def _run(arguments: argparse.Namespace) -> None:
     """Checks all models, then runs them one after the other."""
     device = find_device(arguments.device)
     if not arguments.output_dir:  # a Path would take it for the current folder
-        raise _UsageError("--output-dir is empty; write . for the current folder")
+        raise ModelError("--output-dir is empty; write . for the current folder")
     targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
     limit = arguments.max_elements
     models = []
@@ -196,16 +194,17 @@ def _run(arguments: argparse.Namespace) -> None:
         models.append((name, parse_model(source, targets, limit)))
     if arguments.check:
         for _, model in models:
-            _say(f"{model.place}: it can run")
+            _write_error(f"{model.place}: it can run")
         return
     for name, model in models:
         versions = execute(model, device)
         with _exit_on_signals():
             written = write_outputs(model.shown, versions)
         if len(models) > 1:
-            print(show_on(sys.stdout, f"==> {escaped(name)} <=="))
+            # The lines about files follow on standard error.
+            print(show_on(sys.stdout, f"==> {escaped(name)} <=="), flush=True)
         for line in written:
-            _say(line)
+            _write_error(line)
         print_outputs(model.shown, versions)
 
 
@@ -223,13 +222,6 @@ def _exit_on_signals() -> Iterator[None]:
     finally:
         for each in changed:
             signal.signal(each, signal.SIG_DFL)
-
-
-def _say(line: str) -> None:
-    """Prints a line that is not a result to standard error."""
-    if sys.stdout is not None:
-        sys.stdout.flush()
-    _write_error(escaped(line))
 
 
 # The other verb

@@ -93,7 +93,8 @@ def number_from_json(value: Any) -> int | float | None:
     return None
 
 
-def _read_integers(value: Any) -> tuple[int, ...] | None:
+def integers_from_json(value: Any) -> tuple[int, ...] | None:
+    """Reads a list of integers; None for other values."""
     if isinstance(value, list) and all(type(item) is int for item in value):
         return tuple(value)
     return None
@@ -104,7 +105,7 @@ def _read_integers(value: Any) -> tuple[int, ...] | None:
 # to_json and in the checks of `descriptor`.
 READERS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
     int: ("an integer", lambda value: value if type(value) is int else None),
-    tuple[int, ...]: ("a list of integers", _read_integers),
+    tuple[int, ...]: ("a list of integers", integers_from_json),
     **dict.fromkeys(
         (float, int | float), ("a number, 'nan', 'inf' or '-inf'", number_from_json)
     ),

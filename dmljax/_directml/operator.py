@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
+import typing
 from typing import Any, Generic
 
 import chex
@@ -22,13 +23,9 @@ from dmljax._arguments import WIDE, as_array, check_x64, same_type
 from dmljax._check import DescriptorError, as_member, require_same, show
 from dmljax._directml.descriptor import OperatorDesc, Result
 from dmljax._directml.strides import read, write
-from dmljax._directml.struct import Struct, c_name, field
+from dmljax._directml.struct import Struct, c_name, field, member
 from dmljax._directml.support import FeatureLevel
 from dmljax._directml.tensor import TensorDesc
-
-
-def _level(value: FeatureLevel | int) -> FeatureLevel:
-    return as_member("create_operator", "feature_level", value, FeatureLevel)
 
 
 class Operator(Struct, Generic[Result], eq=False):
@@ -67,7 +64,9 @@ class Operator(Struct, Generic[Result], eq=False):
     """
 
     desc: OperatorDesc[Result]
-    feature_level: FeatureLevel = field(converter=_level, default=FeatureLevel.V6_4)
+    feature_level: FeatureLevel = field(
+        converter=member(FeatureLevel), default=FeatureLevel.V6_4
+    )
 
     def __post_init__(self) -> None:
         """Checks the descriptor, so that every operator is legal."""
@@ -77,7 +76,9 @@ class Operator(Struct, Generic[Result], eq=False):
                 f"PaddingDesc, not {type(self.desc).__name__}."
             )
         super().__post_init__()
-        self.desc.check(self.feature_level)
+        level = self.feature_level
+        as_member("create_operator", "feature_level", level, FeatureLevel)
+        self.desc.check(level)
 
     def __call__(self, *arrays: ArrayLike) -> Result:
         """Computes the outputs for the arrays of the input tensors."""
@@ -171,7 +172,7 @@ def create_operator(
     >>> create_operator(desc)(jnp.array([1.0, 2.0, 3.0]))
     Array([3., 2., 1., 2., 3., 2.], dtype=float32)
     """
-    return Operator(desc, _level(feature_level))
+    return Operator(desc, typing.cast("FeatureLevel", feature_level))
 
 
 @functools.partial(jax.jit, static_argnums=0)
@@ -179,16 +180,16 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
     """Runs an operator. It is compiled once for all operators that are equal."""
     desc = operator.desc
     inputs = desc.input_tensors()
-    outputs = desc.output_tensors()
     # x64 mode may have been turned off since the descriptor was checked.
-    for name, tensor in (inputs | outputs).items():
+    for name, tensor in desc.tensors().items():
         check_x64(desc.operator, f"tensor '{c_name(name)}'", tensor.dtype)
     logical = []
     for (name, tensor), array in zip(inputs.items(), arrays, strict=True):
         logical.append(_bind(desc.operator, c_name(name), tensor, array))
     results = desc.evaluate(*logical)
     written = []
-    for tensor, value in zip(outputs.values(), results, strict=True):
+    outputs = desc.output_tensors().values()
+    for tensor, value in zip(outputs, results, strict=True):
         # A failure is a fault of dmljax.
         chex.assert_shape(value, tensor.sizes)
         chex.assert_type(value, tensor.dtype)

@@ -6,10 +6,10 @@ has its type, and each name is in the model.
 
 import contextlib
 import functools
-import math
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING
 from typing import Any, Literal, NamedTuple
 
 from dmljax._check import (
@@ -21,7 +21,7 @@ from dmljax._check import (
     shortened,
 )
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.json import number_from_json
+from dmljax._directml.json import integers_from_json, number_from_json
 from dmljax._directml.struct import c_name, field_types
 from dmljax._directml.support import UP_TO_64_BITS, FeatureLevel
 from dmljax._directml.tensor import DataType
@@ -178,9 +178,10 @@ class Reader(NamedTuple):
     convert: Callable[[Any], Any] = lambda value: value
 
     def read(self, value: Any, what: str) -> Any:
-        """Decodes a value. Errors call it `what`."""
+        """Decodes a value, which may be MISSING. Errors call it `what`."""
         if not self.accepts(value):
-            raise ModelError(f"{what} is {as_json(value)}; it must be {self.expected}.")
+            shown = "missing" if value is MISSING else as_json(value)
+            raise ModelError(f"{what} is {shown}; it must be {self.expected}.")
         return self.convert(value)
 
 
@@ -197,7 +198,8 @@ def decode(cls: Any, value: Any, what: str = "it") -> Any:
     for key, (name, reader) in fields.items():
         # In an optional field, null means the same as absent.
         if name not in cls._field_defaults or value.get(key) is not None:
-            arguments[name] = _read_field(value, key, reader)
+            field = value.get(key, MISSING)
+            arguments[name] = reader.read(field, f"the field '{key}'")
     return cls(**arguments)
 
 
@@ -211,13 +213,6 @@ def _fields_of(cls: Any) -> dict[str, tuple[str, Reader]]:
             key = "$schema"
         fields[key] = name, READERS[field_type]
     return fields
-
-
-def _read_field(fields: Mapping[str, Any], key: str, reader: Reader) -> Any:
-    """Decodes a field that must be there."""
-    if key not in fields:
-        raise ModelError(f"the field '{key}' is missing; it must be {reader.expected}.")
-    return reader.read(fields[key], f"the field '{key}'")
 
 
 def _read_values(value: Any) -> Values:
@@ -274,11 +269,9 @@ def _has_name(value: Any, prefix: str, names: tuple[str, ...]) -> bool:
     return type(value) is str and value.removeprefix(prefix) in names
 
 
-def _are_integers(value: Any, low: float, end: float) -> bool:
-    """Whether a value is a list of integers from `low` to less than `end`."""
-    # `isinstance` would take True for an integer.
-    integers = type(value) is list and all(type(number) is int for number in value)
-    return integers and all(low <= number < end for number in value)
+def _are_sizes(value: Any) -> bool:
+    sizes = integers_from_json(value)
+    return sizes is not None and all(1 <= size < 2**32 for size in sizes)
 
 
 OBJECT = Reader("an object", lambda value: type(value) is dict)
@@ -286,7 +279,9 @@ OBJECT = Reader("an object", lambda value: type(value) is dict)
 READERS: dict[Any, Reader] = {
     str: Reader("a string", lambda value: type(value) is str),
     int: Reader(
-        "an integer from 0 to 2^64 - 1", lambda value: _are_integers([value], 0, 2**64)
+        "an integer from 0 to 2^64 - 1",
+        # `isinstance` would take True for an integer.
+        lambda value: type(value) is int and 0 <= value < 2**64,
     ),
     int | float: Reader(
         "a number, or for floats also 'nan', 'inf' or '-inf'",
@@ -295,12 +290,10 @@ READERS: dict[Any, Reader] = {
     ),
     bool: Reader("true or false", lambda value: type(value) is bool),
     tuple[int, ...]: Reader(
-        "a list of integers, each from 1 to 2^32 - 1",
-        lambda value: _are_integers(value, 1, 2**32),
-        tuple,
+        "a list of integers, each from 1 to 2^32 - 1", _are_sizes, tuple
     ),
     list[int]: Reader(
-        "a list of integers", lambda value: _are_integers(value, -math.inf, math.inf)
+        "a list of integers", lambda value: integers_from_json(value) is not None
     ),
     list[Any]: Reader("a list", lambda value: type(value) is list),
     dict[str, Any]: OBJECT,
@@ -375,8 +368,8 @@ def read_model(content: Any, place: str) -> File:
 
 def _read_type(value: Any) -> str:
     """Returns the field `type` of an object."""
-    name: str = _read_field(OBJECT.read(value, "it"), "type", READERS[str])
-    return name
+    name = OBJECT.read(value, "it").get("type", MISSING)
+    return str(READERS[str].read(name, "the field 'type'"))
 
 
 def operator_class(name: str) -> type[OperatorDesc]:
