@@ -62,7 +62,9 @@ def compact(words: Array, starts: Array, origin: Array, rows: int) -> Array:
     bits, places = _fill_forward(words.ravel(), first.ravel(), ends[-1:], most)
     before = places % np.uint32(BIT_WORD)
     offset = (places - before + find_bit(bits, before)).ravel()
-    of_line = jax.vmap(lambda i: lax.dynamic_slice(offset, (i,), (rows,)))(begin)
+    # For uint32 and a few rows, libtpu 0.0.48 ends the process: it mixes integer types.
+    start = begin.astype(np.int32)
+    of_line = jax.vmap(lambda i: lax.dynamic_slice(offset, (i,), (rows,)))(start)
     line = lax.iota(np.uint32, lines) * np.uint32(width * BIT_WORD)
     of_line += (origin - line)[:, None]
     return jnp.where(valid_rows(count, rows), of_line, 0)
