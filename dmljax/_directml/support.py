@@ -90,16 +90,16 @@ def check_support(
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():
         low, high, data_types = entry[name]
+        ranks, types = _as_text(low, high, data_types)
         rank = len(tensor.sizes)
         if not low <= rank <= high:
             raise DescriptorError(
-                f"{operator}: tensor '{name}' has rank {rank}; {supports} "
-                f"{_ranks(low, high)}."
+                f"{operator}: tensor '{name}' has rank {rank}; {supports} {ranks}."
             )
         if tensor.data_type not in data_types:
             raise DescriptorError(
                 f"{operator}: tensor '{name}' has data type {tensor.data_type.name}; "
-                f"{supports} {_types(data_types)}."
+                f"{supports} {types}."
             )
 
 
@@ -109,18 +109,15 @@ def support_markdown(operator: str, table: SupportTable) -> str:
     lines.append("| from level | tensor | ranks | data types |")
     lines.append("|---|---|---|---|")
     for level, tensors in table.items():
-        for name, (low, high, data_types) in tensors.items():
-            ranks = _ranks(low, high)
-            types = _types(data_types)
+        for name, entry in tensors.items():
+            ranks, types = _as_text(*entry)
             lines.append(f"| {level.label} | {name} | {ranks} | {types} |")
     return "\n".join(lines)
 
 
-def _ranks(low: int, high: int) -> str:
+def _as_text(low: int, high: int, data_types: tuple[DataType, ...]) -> tuple[str, str]:
+    """Returns the ranks and the types of an entry as text."""
+    ranks = f"{low} to {high}"
     if low == high:
-        return str(low)
-    return f"{low} to {high}"
-
-
-def _types(data_types: tuple[DataType, ...]) -> str:
-    return " ".join(data_type.name for data_type in data_types)
+        ranks = str(low)
+    return ranks, " ".join(data_type.name for data_type in data_types)

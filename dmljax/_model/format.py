@@ -356,8 +356,8 @@ def read_model(content: Any, place: str) -> File:
                 )
             command = decode(classes[name.lower()], value)
             if isinstance(command, DispatchFields):
-                named = sections.dispatchables
-                _check_names("dispatchable", named, command.dispatchable)
+                operator = command.dispatchable
+                _check_names("dispatchable", file.dispatchables, operator)
                 resources = [view.name for view in command.bindings.values()]
             else:
                 resources = [command.resource]

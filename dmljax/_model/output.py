@@ -30,13 +30,12 @@ class Targets(NamedTuple):
 
 
 class WriteFile(NamedTuple):
-    """A command that writes a resource to a file."""
+    """A file that a command writes."""
 
-    resource: str
     path: Path  # without links
     name: str  # the path as the model and the command line write it, for messages
     clobber: bool  # whether it may replace a file
-    sizes: tuple[int, ...]  # of the array or the image in the file
+    sizes: tuple[int, ...]  # of the array or the image in it
 
 
 # The commands that print or write, by their places in messages, with the resource that
@@ -121,7 +120,7 @@ def plan_output(
                 "most 64 dimensions."
             )
     name = str(targets.folder / fields.target_path)
-    return WriteFile(fields.resource, path, name, targets.clobber, sizes)
+    return WriteFile(path, name, targets.clobber, sizes)
 
 
 def _check_target(name: str, targets: Targets) -> Path:
