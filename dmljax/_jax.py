@@ -10,11 +10,10 @@ import contextlib
 import dataclasses
 import importlib
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
-import numpy as np
 from jax import Array, lax
 from jax.interpreters import mlir
 from jax.sharding import AbstractMesh, AxisType, use_abstract_mesh
@@ -213,23 +212,14 @@ def manual_axes(array: Array) -> dict[str, Any]:
     """Returns the mesh axes of a shard_map over which an array varies.
 
     They are a keyword argument of a type of JAX, which has another name in JAX 0.9. If
-    JAX does not say the axes, there is no argument.
+    JAX does not say the axes, there is no argument. Pallas asks for it, for the type of
+    an output, inside of a shard_map that checks over which axes arrays vary.
     """
     for name in ("manual axes", "manual axes in JAX 0.9"):
         axes = _read(name, jax.typeof(array))
         if axes is not None:
             return {UNDOCUMENTED[name]: axes}
     return {}
-
-
-def struct(
-    shape: Sequence[int], dtype: np.dtype, operand: Array
-) -> jax.ShapeDtypeStruct:
-    """Returns the type of a kernel's output. It varies as `operand` does.
-
-    Pallas asks for it inside of a shard_map that checks over which axes arrays vary.
-    """
-    return jax.ShapeDtypeStruct(shape, dtype, **manual_axes(operand))
 
 
 # JAX 0.9.0

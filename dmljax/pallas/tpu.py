@@ -17,6 +17,7 @@ memory, and scalars into a memory of their own, SMEM
 a chip: docs/how_to/implementation.md says how we checked it.
 """
 
+import functools
 from typing import Any
 
 import jax
@@ -27,17 +28,11 @@ from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
 from dmljax._check import NoKernelError
-from dmljax._jax import struct
+from dmljax._jax import manual_axes
 from dmljax._nonzero_forms import BIT_WORD, find_bit, nonzero_words, valid_rows
-from dmljax._types import Outputs
 
 LANES = 128
 WORDS = 1024  # bit words of a block
-
-
-def nonzero_coordinates(x: Array, *origin: Array, **static: Any) -> Outputs:
-    """Finds the coordinates: a form of the operator."""
-    return nonzero_words(x, *origin, compact=compact, **static)
 
 
 def compact(words: Array, starts: Array, origin: Array, rows: int) -> Array:
@@ -68,6 +63,10 @@ def compact(words: Array, starts: Array, origin: Array, rows: int) -> Array:
     line = lax.iota(np.uint32, lines) * np.uint32(width * BIT_WORD)
     of_line += (origin - line)[:, None]
     return jnp.where(valid_rows(count, rows), of_line, 0)
+
+
+# The form of the operator.
+nonzero_coordinates = functools.partial(nonzero_words, compact=compact)
 
 
 def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[Array]:
@@ -102,7 +101,7 @@ def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[A
             in_specs=[of_scalars] * 2,
             out_specs=[of_rows] * 2,
         ),
-        out_shape=[struct(shape, np.dtype(np.int32), words)] * 2,
+        out_shape=[jax.ShapeDtypeStruct(shape, np.int32, **manual_axes(words))] * 2,
         name="dmljax_nonzero_coordinates",
     )
     scalars = (x.astype(np.int32).reshape(-1, 1, WORDS) for x in (words, first))

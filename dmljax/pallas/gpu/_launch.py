@@ -10,7 +10,7 @@ import jax
 from jax import Array
 from jax.experimental import pallas as pl
 
-from dmljax._jax import struct
+from dmljax._jax import manual_axes
 from dmljax.pallas.gpu import WARP
 
 
@@ -45,6 +45,7 @@ def launch_threads(
     from dmljax.pallas.gpu import _threads
 
     arrays = len(operands) + len(outputs)
+    varying = manual_axes(operands[0])
 
     def of_thread(_: Any, *references: Any) -> None:
         memories = map(_threads.Memory.of, references)
@@ -61,7 +62,9 @@ def launch_threads(
 
     launch: Callable[..., Sequence[Array]] = mosaic_gpu.kernel(
         body,
-        out_type=tuple(struct(x.shape, x.dtype, operands[0]) for x in outputs),
+        out_type=tuple(
+            jax.ShapeDtypeStruct(x.shape, x.dtype, **varying) for x in outputs
+        ),
         scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
         grid=(programs,),
         grid_names=("program",),

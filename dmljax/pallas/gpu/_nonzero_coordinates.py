@@ -20,9 +20,9 @@ program gets an answer. NVIDIA's CUB relies on this order, too
 (https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan).
 
 A program need not know the number of non-zeros behind it. The rows past the count are
-divided among the programs, too: each fills as many as its share has zeros
-(`_write_tail`). If `size=` asks for fewer rows, those past the last are left out. With
-`fill=None`, nothing is filled.
+the *tail*, and hold the fill value. They are divided among the programs, too: each
+fills as many as its share has zeros. If `size=` asks for fewer rows, those past the
+last are left out. With `fill=None`, nothing is filled.
 
 A *bit word* is that of `_nonzero_forms`. A *tile* is 1024 elements: a bit word for each
 thread of a warp. A *chunk* is one tile or four, which a warp loads at once. A share has
@@ -48,8 +48,8 @@ from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
 from dmljax.pallas.gpu._nonzero_plan import TILE, NonzeroPlan, NonzeroProgram
 from dmljax.pallas.gpu._nonzero_rows import (
-    fill_rows,
     list_ones,
+    store_rows,
     write_listed,
     write_tile,
 )
@@ -226,7 +226,12 @@ def _write_tail(
     """
     t = p.t
     plan = p.plan
+    if plan.fill is None:
+        return
     first = index * plan.share
     zeros = t.minimum(plan.elements - first, plan.share) - total
     stop = plan.elements - (first - before)
-    fill_rows(p, line, stop - zeros, stop, t.thread, t.threads)
+    row = t.minimum(stop - zeros, plan.rows)
+    rows = t.minimum(stop, plan.rows) - row
+    start = t.wide(line) * plan.rows + row
+    store_rows(p, start, rows, lambda _: t.constant(plan.fill), t.thread, t.threads)

@@ -8,8 +8,6 @@ has one bit word of a tile, and stores one value at a time:
     rows         (0,1) (1,3) (2,0) ..    in sizes (3, 4); side by side in the output
     threads       0 1   2 3   4 5        which thread stores the value
 
-The rows past the count are the *tail*, and hold the fill value.
-
 Here belongs how rows are made and stored. How many lie before a tile does not.
 """
 
@@ -135,20 +133,3 @@ def store_rows(
             out.store(offset, value(offset - early))
 
     t.loop((end + (threads - 1)) // threads, store)
-
-
-def fill_rows(
-    p: NonzeroProgram, line: Any, row: Any, stop: Any, thread: Any, threads: int
-) -> None:
-    """Stores the fill value in the rows of a line from `row` to `stop`, or to the last.
-
-    With the fill None, nothing is stored. The threads are those of `store_rows`.
-    """
-    t = p.t
-    plan = p.plan
-    if plan.fill is None:
-        return
-    row = t.minimum(row, plan.rows)
-    rows = t.minimum(stop, plan.rows) - row
-    start = t.wide(line) * plan.rows + row
-    store_rows(p, start, rows, lambda _: t.constant(plan.fill), thread, threads)
