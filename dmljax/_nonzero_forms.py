@@ -187,14 +187,6 @@ def pack(x: Array, multiple: int = BIT_WORD) -> Array:
     return packed.astype(np.uint8)
 
 
-def bit_words(x: Array) -> Array:
-    """Packs the flags of x != 0, for x of (lines, elements), as (lines, bit words)."""
-    packed = pack(x)
-    lines, size = packed.shape
-    words = lax.reshape(packed, (lines, size // 4, 4))
-    return lax.bitcast_convert_type(words, np.uint32)
-
-
 # THE DEFINITION
 
 
@@ -278,7 +270,10 @@ def nonzero_words(
     `compact` replaces these: `(words, starts, origin, rows) -> offsets`, by lines.
     """
     lines, restore = flatten_lines(x, *origin, size=size, **static)
-    words = bit_words(lines.x)
+    packed = pack(lines.x)
+    height, size_in_bytes = packed.shape
+    packed = lax.reshape(packed, (height, size_in_bytes // 4, 4))
+    words = lax.bitcast_convert_type(packed, np.uint32)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
     if compact is None:
@@ -384,14 +379,6 @@ ROUND = 8  # bytes of flags that the walk visits in a round, or all of a shorter
 BLOCK = 256  # rows whose offsets become coordinates at once
 
 
-class Walk(NamedTuple):
-    """The state of the walk."""
-
-    row: Array  # the row of the next set bit, counted through all lines
-    offset: Array  # (rows of all lines and of a byte behind them, 1)
-    counts: Array  # (lines,)
-
-
 def nonzero_walk(
     x: Array,
     *origin: Array,
@@ -414,20 +401,22 @@ def nonzero_walk(
         # JAX would test signed indices for numbers below 0: a third of a round's time.
         index = np.dtype(f"uint{8 * signed.itemsize}")
         zero = lax.full((), 0, index)
-        # As an array of one dimension, the walk takes 1.3 times as long.
+        # The offset of each row, with a byte behind all lines. As an array of one
+        # dimension, the walk takes 1.3 times as long.
         offset = lax.full((height * lines.rows + 8, 1), 0, np.uint32)
+        counts = lax.full((height,), 0, np.uint32)
         # We chose a single loop for all lines. For lines of 64 elements, a loop over
         # lines around a loop over the bytes of each took twice as long.
         visit = functools.partial(visit_bytes, packed=packed, lines=lines)
-        walk = Walk(zero, offset, lax.full((height,), 0, np.uint32))
-        walk = lax.fori_loop(zero, to_scalar(packed.shape[0], index), visit, walk)
+        stop = to_scalar(packed.shape[0], index)
+        _, offset, counts = lax.fori_loop(zero, stop, visit, (zero, offset, counts))
         # Without `size`, a line may have many more rows than set bits.
         if size is None and isinstance(lines.rows, int) and lines.rows >= BLOCK:
-            coordinates = unravel_blocks(walk, lines, fill or 0)
+            coordinates = unravel_blocks(index, offset, counts, lines, fill or 0)
         else:
-            offset = lax.reshape(walk.offset[:-8], (height, lines.rows))
-            coordinates = unravel_rows(offset, walk.counts, lines, fill or 0)
-    return restore(walk.counts, coordinates)
+            offset = lax.reshape(offset[:-8], (height, lines.rows))
+            coordinates = unravel_rows(offset, counts, lines, fill or 0)
+    return restore(counts, coordinates)
 
 
 def pack_rounds(x: Array) -> Array:
@@ -448,8 +437,14 @@ def pack_rounds(x: Array) -> Array:
     return lax.reshape(pack(flags, 8 * step), (height * width, step))
 
 
-def visit_bytes(k: Array, walk: Walk, packed: Array, lines: Lines) -> Walk:
-    """Visits the bytes of round `k`."""
+def visit_bytes(
+    k: Array, walk: tuple[Array, ...], packed: Array, lines: Lines
+) -> tuple[Array, ...]:
+    """Visits the bytes of round `k`.
+
+    The state of the walk is the row of the next set bit, counted through all lines, the
+    offset of each row, and the count of each line.
+    """
     row, offset, counts = walk
     width = packed.shape[0] // lines.x.shape[0]  # rounds of a line
     line = lax.div(k, to_scalar(width, k.dtype))
@@ -470,7 +465,7 @@ def visit_bytes(k: Array, walk: Walk, packed: Array, lines: Lines) -> Walk:
         row += lax.population_count(byte).astype(k.dtype)
     count = (row - begin).astype(np.uint32)
     counts = lax.dynamic_update_index_in_dim(counts, count, line, 0)
-    return Walk(row, offset, counts)
+    return row, offset, counts
 
 
 @functools.cache
@@ -485,25 +480,27 @@ def set_bits() -> np.ndarray:
     return np.argsort(unset, axis=1, kind="stable").astype(np.uint32)
 
 
-def unravel_blocks(walk: Walk, lines: Lines, fill: int) -> Array:
+def unravel_blocks(
+    dtype: np.dtype, offset: Array, counts: Array, lines: Lines, fill: int
+) -> Array:
     """Does what `unravel_rows` does, in blocks of rows up to each count.
 
-    No division is computed for the rows past it.
+    No division is computed for the rows past it. Rows are counted in this type.
     """
-    height, dtype = walk.counts.size, walk.row.dtype
+    height = counts.size
     rows, block = dtype.type(lines.rows), dtype.type(BLOCK)
     zero = lax.full((), 0, dtype)
 
     def visit_line(line: Array, coordinates: Array) -> Array:
         begin = line * rows
-        count = lax.dynamic_index_in_dim(walk.counts, line, keepdims=False)
+        count = lax.dynamic_index_in_dim(counts, line, keepdims=False)
         end = begin + lax.min(count.astype(dtype), rows)
 
         def visit_block(k: Array, coordinates: Array) -> Array:
             start = lax.min(begin + k * block, begin + rows - block)
-            offset = lax.dynamic_slice_in_dim(walk.offset, start, BLOCK)[:, 0]
+            in_block = lax.dynamic_slice_in_dim(offset, start, BLOCK)[:, 0]
             valid = start + lax.iota(dtype, BLOCK) < end
-            block_rows = unravel(offset, lines.sizes)
+            block_rows = unravel(in_block, lines.sizes)
             block_rows = jnp.where(valid[:, None], block_rows, np.uint32(fill))
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
