@@ -104,8 +104,12 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
         a = convert(NAME, A, a, b.dtype, owner=B)
     elif promotion_rank(b) > promotion_rank(a):
         b = convert(NAME, B, b, a.dtype, owner=A)
-    types = {B: b.dtype, A: a.dtype}
-    require_same(NAME, "data types", types, _same_type(a, b))
+    # The remedy is the type that holds the values of both. A scalar gives way to an
+    # array, which may be large.
+    remedy = same_type("b", b.dtype, a.dtype)
+    if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
+        remedy = same_type("a", a.dtype, b.dtype)
+    require_same(NAME, "data types", {B: b.dtype, A: a.dtype}, remedy)
     sizes = {CONDITION: condition.shape, A: a.shape, B: b.shape}
     remedy = _same_sizes(*sizes.values())
     # A scalar is shared.
@@ -128,16 +132,6 @@ def _same_sizes(*shapes: tuple[int, ...]) -> str:
     if len(ranks) == 1:
         return f"{write}."
     return f"{write} if their last dimensions belong together."
-
-
-def _same_type(a: Array, b: Array) -> str:
-    """Says how both operands get the same type, which holds the values of both.
-
-    A scalar gives way to an array, which may be large.
-    """
-    if (holds(b.dtype, a.dtype) and b.ndim > 0) or a.ndim == 0:
-        return same_type("a", a.dtype, b.dtype)
-    return same_type("b", b.dtype, a.dtype)
 
 
 def promotion_rank(array: Array) -> int:

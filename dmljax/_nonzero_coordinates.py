@@ -19,14 +19,9 @@ from jax.typing import ArrayLike
 from dmljax import _nonzero_forms as forms
 from dmljax._arguments import as_array, as_integer, as_size, check_static
 from dmljax._call import compiled
-from dmljax._check import DescriptorError, decide_at_most, show
+from dmljax._check import DescriptorError, as_python, decide_at_most, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
-from dmljax._nonzero_kernels import (
-    Implementation,
-    check_implementation,
-    default_kernel,
-    required_kernel,
-)
+from dmljax._nonzero_kernels import Implementation, default_kernel, required_kernel
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Division, devices_along, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, to_scalar
@@ -110,7 +105,13 @@ def nonzero_coordinates(
 
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
-    check_implementation(NAME, implementation)
+    # An array would be compared element by element.
+    is_name = implementation is None or isinstance(implementation, str)
+    if not is_name or implementation not in BY_IMPLEMENTATION:
+        raise DescriptorError(
+            f"{NAME}: implementation is {as_python(implementation)}; it must be one of "
+            "None, 'xla', 'pallas'."
+        )
     x = as_array(NAME, X, x)
     if columns is not None:
         columns = as_integer(NAME, "columns", columns)

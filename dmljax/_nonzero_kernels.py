@@ -12,7 +12,7 @@ import jax
 from jax import Array
 
 from dmljax import _nonzero_forms as forms
-from dmljax._check import DescriptorError, NoKernelError, as_python
+from dmljax._check import NoKernelError
 from dmljax._jax import (
     VERSION,
     Context,
@@ -57,17 +57,6 @@ def _run(platform: str, *operands: Array, **static: Any) -> Outputs:
 KERNELS: dict[str, Form] = {
     platform: functools.partial(_run, platform) for platform in BACKENDS
 }
-
-
-def check_implementation(operator: str, implementation: Any) -> None:
-    """Requires that a caller asks for a form that we know."""
-    # An array would be compared element by element.
-    name = implementation is None or isinstance(implementation, str)
-    if not (name and implementation in (None, "xla", "pallas")):
-        raise DescriptorError(
-            f"{operator}: implementation is {as_python(implementation)}; it must be "
-            "one of None, 'xla', 'pallas'."
-        )
 
 
 def kernels_available(platform: str) -> bool:

@@ -116,8 +116,11 @@ def pad(
     starts = [0] * x.ndim
     ends = [0] * x.ndim
     for axis, start, end in zip(padded, widths[:n], widths[n:], strict=True):
-        starts[axis], before = _split_width(name, start)
-        ends[axis], after = _split_width(name, end)
+        # A negative width cuts off elements.
+        before = 0 if decide_at_most(name, 0, start) else -start
+        after = 0 if decide_at_most(name, 0, end) else -end
+        starts[axis] = start + before
+        ends[axis] = end + after
         left = x.shape[axis] - before - after
         if not decide_at_most(name, 0, left):
             raise DescriptorError(
@@ -129,13 +132,6 @@ def pad(
     if constant_value is not None:
         value = _as_scalar(name, "constant_value", constant_value, x.dtype)
     return padding(x, starts, ends, mode=mode, value=value)
-
-
-def _split_width(name: str, width: int) -> tuple[int, int]:
-    """Returns the numbers of elements that a width adds and cuts off."""
-    if decide_at_most(name, 0, width):
-        return width, 0
-    return 0, -width
 
 
 def one_hot(
@@ -223,16 +219,20 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     name = "dmljax.onnx.where"
     a: Any = as_number(x)
     b: Any = as_number(y)
-    if is_python_number(a) and is_python_number(b):
+    a_is_number = is_python_number(a)
+    b_is_number = is_python_number(b)
+    if a_is_number and b_is_number:
         raise DescriptorError(
             f"{name}: x and y are both Python numbers; one must be an array."
         )
     chosen = as_array(name, "condition", condition)
-    if not is_python_number(a):
+    if not a_is_number:
         a = as_array(name, "x", a)
-    if not is_python_number(b):
+    if not b_is_number:
         b = as_array(name, "y", b)
-    if not (_has_no_type(a) or _has_no_type(b)):
+    has_number = a_is_number or b_is_number
+    # A number takes the other type, also if it is traced.
+    if not (has_number or promotion_rank(a) or promotion_rank(b)):
         remedy = same_type("y", b.dtype, a.dtype)
         if holds(b.dtype, a.dtype):
             remedy = same_type("x", a.dtype, b.dtype)
@@ -252,11 +252,6 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     if np.ndim(b):
         b = jnp.broadcast_to(b, sizes)
     return element_wise_if(jnp.broadcast_to(chosen, sizes), a, b)
-
-
-def _has_no_type(value: Any) -> bool:
-    """Whether a value is a Python number, also if it is traced."""
-    return is_python_number(value) or promotion_rank(value) > 0
 
 
 def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Fills = 0) -> Array:
