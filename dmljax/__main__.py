@@ -23,7 +23,7 @@ from typing import Any, NoReturn, TextIO
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, shortened
 from dmljax._directml.support import support_markdown
-from dmljax._model.files import MOST_ELEMENTS, read_stream
+from dmljax._model.files import MOST_ELEMENTS
 from dmljax._model.format import operator_class
 from dmljax._model.output import Targets, print_outputs, show_on, write_outputs
 from dmljax._model.parse import parse_model
@@ -188,9 +188,7 @@ def _run(arguments: argparse.Namespace) -> None:
     limit = arguments.max_elements
     models = []
     for name in arguments.models:
-        source = name
-        if name == "-":
-            source = read_stream(sys.stdin)
+        source = sys.stdin if name == "-" else name
         models.append((name, parse_model(source, targets, limit)))
     if arguments.check:
         for _, model in models:

@@ -94,7 +94,7 @@ def test_standard_input(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", full)
     rejects(capsys, ["run", "-"], "model on standard input: there is not enough memory")
     monkeypatch.setattr(sys, "stdin", None)
-    rejects(capsys, ["run", "-"], "standard input is closed, so there is no model to")
+    rejects(capsys, ["run", "-"], "on standard input: it is closed, so there is no")
     with open(os.open(os.devnull, os.O_WRONLY)) as unreadable:
         monkeypatch.setattr(sys, "stdin", unreadable)
         rejects(capsys, ["run", "-"], "standard input: it cannot be read: Bad file d")

@@ -14,13 +14,13 @@ import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 from dmljax._check import LONGEST_PATH, ModelError, as_python, quoted, shortened, show
 from dmljax._directml.tensor import DataType
-from dmljax._model.format import DATA_TYPES, ResourceFields, at_place
+from dmljax._model.format import DATA_TYPES, ResourceFields
 
 # So many float32 take 1 GiB. A run holds about three copies of each resource.
 MOST_ELEMENTS = 2**28
@@ -62,17 +62,16 @@ class Room:
 # Bytes
 
 
-def read_stream(stream: Any) -> bytes:
-    """Reads a model from standard input."""
+def read_stream(stream: TextIO | None) -> bytes:
+    """Reads the text of a model from standard input."""
     if stream is None:  # Python's standard input, if the shell has closed it
-        raise ModelError("standard input is closed, so there is no model to read.")
-    with at_place("model on standard input"):
-        try:
-            content: bytes = stream.buffer.read(MOST_BYTES + 1)
-        except OSError as error:
-            raise ModelError(f"it cannot be read: {error.strerror}.") from error
-        _check_length(len(content), "it")
-        return content
+        raise ModelError("it is closed, so there is no model to read.")
+    try:
+        content = stream.buffer.read(MOST_BYTES + 1)
+    except OSError as error:
+        raise ModelError(f"it cannot be read: {error.strerror}.") from error
+    _check_length(len(content), "it")
+    return content
 
 
 def read_file(path: Path, what: str, elements: int = 0) -> bytes:

@@ -14,13 +14,13 @@ import os
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TextIO
 
 from dmljax._check import LONGEST_PATH, ModelError, quoted
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import c_name
 from dmljax._directml.tensor import TensorDesc, TensorFlags
-from dmljax._model.files import Room, read_file
+from dmljax._model.files import Room, read_file, read_stream
 from dmljax._model.format import (
     BufferView,
     Dispatchable,
@@ -69,21 +69,21 @@ class Model(NamedTuple):
 
 
 def parse_model(
-    source: str | os.PathLike[str] | bytes | Mapping[str, Any],
+    source: str | os.PathLike[str] | TextIO | Mapping[str, Any] | None,
     targets: Targets,
     max_elements: int,
 ) -> Model:
     """Reads and checks a model. A ModelError names the mistake and its place.
 
-    The source is the path of a file, the text of standard input, or a dict.
+    The source is the path of a file, standard input, or a dict.
     """
     folder = Path()
     place = "model"
-    if isinstance(source, bytes):
-        place = "model on standard input"
-    elif not isinstance(source, Mapping):
+    if isinstance(source, (str, os.PathLike)):
         folder = Path(source).parent
         place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
+    elif not isinstance(source, Mapping):
+        place = "model on standard input"
     with at_place(place):
         content = _load(source)
     file = read_model(content, place)
@@ -113,10 +113,10 @@ def parse_model(
 
 def _load(source: Any) -> Any:
     """Returns the content of a model."""
-    if isinstance(source, bytes):
-        return read_jsonc(source)
-    if not isinstance(source, Mapping):
+    if isinstance(source, (str, os.PathLike)):
         return read_jsonc(read_file(Path(source), "it"))
+    if not isinstance(source, Mapping):
+        return read_jsonc(read_stream(source))
     # A dict is taken as its JSON would be read: lists for tuples, and names as keys.
     try:
         text = json.dumps(dict(source))
