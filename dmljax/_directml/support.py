@@ -105,9 +105,12 @@ def check_support(
 
 def support_markdown(operator: str, table: SupportTable) -> str:
     """Writes the support table of an operator in Markdown."""
-    lines = [f"## {operator}", ""]
-    lines.append("| from level | tensor | ranks | data types |")
-    lines.append("|---|---|---|---|")
+    lines = [
+        f"## {operator}",
+        "",
+        "| from level | tensor | ranks | data types |",
+        "|---|---|---|---|",
+    ]
     for level, tensors in table.items():
         for name, entry in tensors.items():
             ranks, types = _as_text(*entry)
