@@ -15,7 +15,7 @@ from dmljax import TensorDesc
 def described() -> dml.PaddingDesc:
     """A descriptor, with integers and arrays for enum values and sizes."""
     item = TensorDesc(1, [2, 3], np.array([4, 1]), flags=1)
-    output = TensorDesc(1, (np.arange(2) + 4).tolist())
+    output = TensorDesc(1, (np.arange(2) + 4).tolist(), None, None)
     return dml.PaddingDesc(item, output, 2, 0.0, 2, [1, 0], np.array([1, 2]))
 
 

@@ -8,11 +8,14 @@ import dataclasses
 import functools
 import typing
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 from dmljax._arguments import integer, is_sequence
 from dmljax._check import Member, is_number_of
 from dmljax._types import Sizes
+
+Given = TypeVar("Given")
+Converted = TypeVar("Converted")
 
 
 def field(
@@ -65,6 +68,13 @@ def member(enum_type: type[Member]) -> Callable[[Member | int], Member]:
         return typing.cast("Member", value)
 
     return convert
+
+
+def optional(
+    converter: Callable[[Given], Converted],
+) -> Callable[[Given | None], Converted | None]:
+    """Says to type checkers that a field may be None, which converters leave as it is."""
+    return typing.cast("Callable[[Given | None], Converted | None]", converter)
 
 
 def c_name(name: str) -> str:

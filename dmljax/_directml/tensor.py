@@ -14,8 +14,8 @@ import numpy as np
 
 from dmljax._arguments import integer
 from dmljax._check import DescriptorError, as_member, as_python, show
-from dmljax._directml.struct import Struct, field, integers, member
-from dmljax._types import MAX_ELEMENTS, Sizes, packed_strides
+from dmljax._directml.struct import Struct, field, integers, member, optional
+from dmljax._types import MAX_ELEMENTS, packed_strides
 
 
 class DataType(enum.IntEnum):
@@ -70,10 +70,6 @@ class TensorFlags(enum.IntFlag, boundary=enum.STRICT):
     OWNED_BY_DML = 1
 
 
-def _strides(values: Sizes | None) -> tuple[int, ...] | None:
-    return values if values is None else integers(values)
-
-
 class TensorDesc(Struct):
     """Describes how a buffer is read as a tensor, as DML_BUFFER_TENSOR_DESC does.
 
@@ -105,8 +101,10 @@ class TensorDesc(Struct):
 
     data_type: DataType = field(converter=member(DataType))
     sizes: tuple[int, ...] = field(converter=integers)
-    strides: tuple[int, ...] | None = field(converter=_strides, default=None)
-    total_tensor_size_in_bytes: int | None = field(converter=integer, default=None)
+    strides: tuple[int, ...] | None = field(converter=optional(integers), default=None)
+    total_tensor_size_in_bytes: int | None = field(
+        converter=optional(integer), default=None
+    )
     flags: TensorFlags = field(converter=member(TensorFlags), default=TensorFlags.NONE)
     guaranteed_base_offset_alignment: int = field(converter=integer, default=0)
 
