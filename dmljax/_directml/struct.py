@@ -73,7 +73,7 @@ def member(enum_type: type[Member]) -> Callable[[Member | int], Member]:
 def optional(
     converter: Callable[[Given], Converted],
 ) -> Callable[[Given | None], Converted | None]:
-    """Says to type checkers that a field may be None, which converters leave as it is."""
+    """Says to type checkers that a field may be None, which converters return."""
     return typing.cast("Callable[[Given | None], Converted | None]", converter)
 
 
