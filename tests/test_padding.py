@@ -93,6 +93,7 @@ def test_values_of_descriptors(x64):
     """
     for name, value, rounded in (
         ("FLOAT64", 0.1, float(np.float32(0.1))),
+        ("FLOAT64", 1e300, np.inf),
         ("INT64", 2**53 + 1, 2**53),
         ("UINT64", 2**64 - 1, 2**64 - 1),
         ("FLOAT32", 0.0, 0.0),

@@ -10,7 +10,6 @@ from dmljax import DataType
 from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
-    INT32_MAX,
     INT32_MIN,
     Described,
     Sample,
@@ -104,18 +103,10 @@ INT8 = dmljax.DiagonalMatrix1Desc(None, tensor("INT8", 2, 3), DataType.INT8, 1, 
 # SAMPLES
 
 # All other bounds are tested in tests/test_diagonal_matrix1.py.
-EDGES = [
-    _diagonal("corner", (4, 3), 2, 3),
-    _diagonal("reversed", (4, 3), 3, -4),
-    _diagonal("all", (4, 3), INT32_MIN, INT32_MAX),
-    _diagonal("limits reversed", (4, 3), INT32_MAX, INT32_MIN),
-]
+EDGES = []
 for rank in range(2, 9):
     shape = (*shape_of_rank(rank - 2), 3, 2)
     EDGES.append(_diagonal(f"rank {rank}", shape, 0, 1))
-for shape in ((1, 1), (1, 5), (5, 1), (1, 1, 1, 1)):
-    EDGES.append(_diagonal(f"sizes {shape} from 0", shape, 0, 1))
-    EDGES.append(_diagonal(f"sizes {shape} from 1", shape, 1, 0))
 for shape in ((0, 0), (0, 3), (3, 0), (0, 2, 3), (2, 0, 0)):
     EDGES.append(_diagonal(f"empty {shape}", shape, 1, -1))
 EDGES += [
