@@ -175,12 +175,6 @@ def test_arrays_that_do_not_fit(case):
     assert_wrong(Wrong(desc.operator, text, operator, tuple(arrays), error))
 
 
-def test_an_array_of_64_bits_for_a_tensor_of_32():
-    """The message speaks of both types, and not of x64 mode."""
-    text = f"'InputTensor' has FLOAT64, while...has FLOAT32{SAME}"
-    assert_refused("PADDING", text, create_operator(pad()), np.ones(3))
-
-
 def test_rules_hold_without_chex():
     chex.disable_asserts()
     try:
