@@ -178,32 +178,45 @@ def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]
     return [(axis, before, after) for axis, before, after in axes if before or after]
 
 
-def gather(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Array:
+def gather(
+    x: Array,
+    axis: int,
+    before: int,
+    after: int,
+    mode: PaddingMode,
+    batched: bool = False,
+) -> Array:
     """Pads along one axis by an index for each position: the definition.
 
     A negative padding leaves positions out: if `after` is -size, the padding before
-    the axis is left.
+    the axis is left. With `batched`, the dimensions before the axis are a batch.
 
     XLA fuses the gathers of all axes into a single loop. It reaches 0.85 of an H200's
     copy bandwidth for float32 (benchmarks/results/nvidia-h200.csv, "reflect padding").
     """
     size = x.shape[axis]
     count = before + size + after
+    batch = tuple(range(axis)) if batched else ()
+    others = [i for i in range(x.ndim) if i != axis and i not in batch]
     # The greatest number here is a position plus less than a period, and a period is at
     # most 2 * size. Indexing also computes with the other sizes of `x`.
     with index_mode(count + 2 * size, *x.shape) as integer:
         index = source_index(lax.iota(integer, count), before, size, mode)
+        of_batch = *(x.shape[i] for i in batch), count, 1
         # Indexing in jax.numpy takes 3 times as long to trace.
-        dimensions = lax.GatherDimensionNumbers(
-            offset_dims=(*range(axis), *range(axis + 1, x.ndim)),
-            collapsed_slice_dims=(axis,),
-            start_index_map=(axis,),
-        )
-        sizes = list(x.shape)
-        sizes[axis] = 1
-        # Every index is inside, and XLA need not compare it with the size again.
         return lax.gather(
-            x, lax.expand_dims(index, [1]), dimensions, sizes, mode="promise_in_bounds"
+            x,
+            lax.broadcast_in_dim(index, of_batch, [len(batch)]),
+            lax.GatherDimensionNumbers(
+                offset_dims=tuple(others),
+                collapsed_slice_dims=(axis,),
+                start_index_map=(axis,),
+                operand_batching_dims=batch,
+                start_indices_batching_dims=batch,
+            ),
+            [n if i in others else 1 for i, n in enumerate(x.shape)],
+            # Every index is inside, and XLA need not compare it with the size again.
+            mode="promise_in_bounds",
         )
 
 
@@ -289,6 +302,7 @@ def join(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Arr
 
 
 pad_gather = functools.partial(by_axes, gather)
+pad_gather_batched = functools.partial(by_axes, functools.partial(gather, batched=True))
 pad_join = functools.partial(by_axes, join, last_first=False)
 
 
@@ -314,7 +328,7 @@ def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
 
 @on_rows
 def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
-    """Joins strips along a single axis, or in long runs of narrow elements; or gathers.
+    """Joins strips along a single axis, or in long runs of narrow types; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
     passes once in all, and computes an index for each element. A *run* is the elements
@@ -328,14 +342,22 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
     run = math.prod(x.shape[last:])
-    side_by_side = math.prod(x.shape[last + 1 :])
-    # XLA for CPUs converts bfloat16, of kind "V", to float32 and back.
-    narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+    is_known = isinstance(run, int)
     # A gather copies 16 and more elements that lie side by side at once, and is faster
     # with them (benchmarks/results/x86_64-cpu.csv, "reflect padding", "[join]" and
     # "[gather]").
-    long = isinstance(run, int) and run >= 96 and side_by_side < 16
-    form = pad_join if len(axes) == 1 or (narrow and long) else pad_gather
+    is_wide = is_known and math.prod(x.shape[last + 1 :]) >= 16
+    is_long = is_known and run >= 96 and not is_wide
+    # XLA for CPUs converts bfloat16, of kind "V", to float32 and back.
+    is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+    if len(axes) == 1 or (is_narrow and is_long):
+        return pad_join(x, *value, **static)
+    # XLA for CPUs computes a gather as if its axis came first. If the result is one of
+    # several, or is read twice, XLA then transposes it, which takes longer than the
+    # gather. A batch of gathers has the usual order. With narrower elements it is up to
+    # twice as slow alone (docs/development/lab_notes.md, "Padding on a CPU";
+    # benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)", "[transposed]").
+    form = pad_gather_batched if is_wide else pad_gather
     return form(x, *value, **static)
 
 

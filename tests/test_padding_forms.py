@@ -11,7 +11,7 @@ from jax import export
 
 from dmljax import PaddingMode, padding
 from dmljax._padding import ADJOINT, PADDING
-from dmljax._padding_forms import pad_join
+from dmljax._padding_forms import pad_gather_batched, pad_join
 from tests import oracles, samples
 from tests.checks import assert_same, each_mode, lowered, struct
 
@@ -56,12 +56,12 @@ def assert_each(form, inputs, oracle):
 
 @pytest.mark.parametrize(
     "form",
-    [PADDING.xla, PADDING.divisible, ON_CPU, pad_join],
-    ids=["gather", "strips", "cpu", "join"],
+    [PADDING.xla, PADDING.divisible, ON_CPU, pad_join, pad_gather_batched],
+    ids=["gather", "strips", "cpu", "join", "batched"],
 )
 @each_mode
 def test_padding(mode, form):
-    """A CPU joins few of these cases, so `pad_join` is called as well."""
+    """Few cases take the forms of a CPU, so each of these is called as well."""
 
     def padded(x, **pads):
         values = [np.full((1,) * x.ndim, 7, x.dtype)] * (mode is PaddingMode.CONSTANT)
@@ -84,26 +84,28 @@ def test_adjoint(form, mode):
 
 
 @pytest.mark.parametrize(
-    ("joined", "shape", "start", "dtype"),
+    ("way", "shape", "start", "dtype"),
     [
-        (True, (2, 9), (0, 1), "int32"),  # a single axis
-        (True, (6, 16), (1, 0), "float32"),
-        (True, (2, 96), (1, 1), "bool"),
-        (False, (2, 96), (1, 1), "int32"),
-        (False, (2, 96), (1, 1), "bfloat16"),
-        (False, (2, 95), (1, 1), "int8"),
-        (False, (96, 2), (1, 1), "int8"),
-        (True, (2, 7, 15), (1, 1, 0), "int8"),
-        (False, (2, 6, 16), (1, 1, 0), "int8"),
+        ("join", (2, 9), (0, 1), "int32"),  # a single axis
+        ("join", (6, 16), (1, 0), "float32"),
+        ("join", (2, 96), (1, 1), "bool"),
+        ("gather", (2, 96), (1, 1), "int32"),
+        ("gather", (2, 96), (1, 1), "bfloat16"),
+        ("gather", (2, 95), (1, 1), "int8"),
+        ("gather", (96, 2), (1, 1), "int8"),
+        ("join", (2, 7, 15), (1, 1, 0), "int8"),
+        ("gather", (2, 7, 15), (1, 1, 0), "float32"),
+        ("batch", (2, 6, 16), (1, 1, 0), "int8"),
+        ("batch", (2, 6, 16), (1, 1, 0), "float32"),
     ],
 )
-def test_single_axes_and_long_rows_of_narrow_elements_are_joined_on_a_cpu(
-    joined, shape, start, dtype
-):
+def test_the_form_of_a_cpu(way, shape, start, dtype):
+    """Single axes are joined, and long rows of narrow types. Wide rows are gathered."""
     pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
     program = jax.make_jaxpr(functools.partial(ON_CPU, **pads))
     text = str(program(struct(dtype, *shape)))
-    assert ["gather" in text, "concatenate" in text] == [not joined, joined]
+    assert ["gather" in text, "concatenate" in text] == [way != "join", way == "join"]
+    assert ("operand_batching_dims=(0,)" in text) == (way == "batch")
 
 
 @pytest.mark.parametrize("form", [ON_CPU, ADJOINT.on_platform["cpu"]])
