@@ -151,10 +151,11 @@ def as_number(value: Any) -> Any:
     It has this type because NumPy has no other for a mean or a sum of numbers.
     """
     array = unwrap_array(value)
-    is_numpy = isinstance(array, (np.ndarray, np.generic))
-    if not is_numpy or array.ndim != 0 or isinstance(array, np.ma.MaskedArray):
-        return value
-    return array.item() if array.dtype in WIDE else value
+    is_scalar = isinstance(array, (np.ndarray, np.generic)) and array.ndim == 0
+    is_masked = isinstance(array, np.ma.MaskedArray)
+    if is_scalar and array.dtype in WIDE and not is_masked:
+        return array.item()
+    return value
 
 
 def as_array(
@@ -442,10 +443,14 @@ def integer(value: int) -> int:
     return value
 
 
-def as_size(operator: str, name: str, value: Any) -> int:
-    """Returns `value` as a Python integer, or as it is if it is a symbolic size."""
+def as_size(operator: str, name: str, value: Any, must_be: str = "an integer") -> int:
+    """Returns `value` as a Python integer, or as it is if it is a symbolic size.
+
+    `must_be` tells a caller what to pass in place of a traced number.
+    """
     if is_symbolic_dim(value):
         return typing.cast("int", value)  # it computes as an integer does
+    check_static(operator, name, value, must_be)
     return as_integer(operator, name, value)
 
 

@@ -17,7 +17,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax import _nonzero_forms as forms
-from dmljax._arguments import as_array, as_integer, as_size, check_static
+from dmljax._arguments import as_array, as_integer, as_size
 from dmljax._call import compiled
 from dmljax._check import DescriptorError, as_python, decide_at_most, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
@@ -120,10 +120,8 @@ def nonzero_coordinates(
     if parts is not None:
         parts = as_integer(NAME, "parts", parts)
     if size is not None:
-        # `as_size` would ask for an integer. A caller with a traced count needs the
-        # hint that an upper bound is enough.
-        check_static(NAME, "size", size, "an upper bound of the count")
-        size = as_size(NAME, "size", size)
+        # A caller with a traced count needs the hint that an upper bound is enough.
+        size = as_size(NAME, "size", size, "an upper bound of the count")
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 
 

@@ -212,12 +212,7 @@ parts=None)
         """
         method = "NonzeroCoordinates.take"
         names, leaves, tree = _leaves("x", x)
-        fill_names, fills, fill_tree = _leaves("fill_value", fill_value)
-        if fill_tree != tree:
-            if fill_names != ["fill_value"]:
-                raise _other_tree(method, "fill_value", fill_tree, tree)
-            fill_names = [f"fill_value (of {name})" for name in names]
-            fills *= len(names)
+        fill_names, fills = _leaves_like(method, "fill_value", fill_value, names, tree)
         arrays = list(map(functools.partial(as_array, method), names, leaves))
         scalars = []
         named = zip(fill_names, fills, names, arrays, strict=True)
@@ -335,11 +330,20 @@ def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
     return names, [leaf for _, leaf in paths], structure
 
 
-def _other_tree(
-    method: str, argument: str, structure: Any, wanted: Any
-) -> DescriptorError:
+def _leaves_like(
+    method: str, argument: str, tree: Any, names: list[str], wanted: Any
+) -> tuple[list[str], list[Any]]:
+    """Returns a leaf, and its name, for each array of `x`, which have these names.
+
+    A lone `fill_value` is that of each array.
+    """
+    own_names, leaves, structure = _leaves(argument, tree)
+    if structure == wanted:
+        return own_names, leaves
+    if own_names == ["fill_value"]:
+        return [f"fill_value (of {name})" for name in names], leaves * len(names)
     alternative = " or be a scalar" * (argument == "fill_value")
-    return DescriptorError(
+    raise DescriptorError(
         f"{method}: {argument} is a tree {shortened(str(structure), 90)}, while x is "
         f"{shortened(str(wanted), 90)}; it must have the same structure{alternative}."
     )
@@ -350,11 +354,9 @@ def _written(nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any) -> Any:
     method = f"NonzeroCoordinates.{verb}"
     convert = functools.partial(as_array, method)
     names, leaves, tree = _leaves("x", x)
+    row_names, row_leaves = _leaves_like(method, "rows", rows, names, tree)
     arrays = list(map(convert, names, leaves))
-    row_names, row_leaves, row_tree = _leaves("rows", rows)
     row_arrays = list(map(convert, row_names, row_leaves))
-    if row_tree != tree:
-        raise _other_tree(method, "rows", row_tree, tree)
     named = tuple(zip(names, row_names, strict=True))
     return tree.unflatten(_write(nonzero, arrays, row_arrays, verb, named))
 

@@ -380,8 +380,7 @@ def _find(name: str, x: Searchable, size: int | None) -> tuple[Array | None, Any
     count is then None, and the coordinates are columns of NumPy, of valid rows alone.
     """
     if size is not None:
-        check_static(name, "size", size, "an upper bound of the count")
-        size = as_size(name, "size", size)
+        size = as_size(name, "size", size, "an upper bound of the count")
         if isinstance(size, int) and size < 0:
             raise DescriptorError(f"{name}: size is {size}; it must be at least 0.")
     if isinstance(x, np.ndarray) and (size is None or isinstance(size, int)):
