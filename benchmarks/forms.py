@@ -72,8 +72,7 @@ def search(
 
 
 _swapped, _dict = mock.patch.object, mock.patch.dict
-_by_first_axis = functools.partial(_padding_forms.by_axes, last_first=False)
-_from_first = functools.partial(_by_first_axis, _padding_forms.gather)
+_from_first = functools.partial(_padding_forms.pad_gather, last_first=False)
 FORMS = {
     # In a window for each head, XLA also counts the operations on single numbers.
     "no barrier": Plain(
