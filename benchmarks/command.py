@@ -10,15 +10,14 @@ import platform
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import jax
 
 from benchmarks import ledger
 from benchmarks.libraries import Library, versions
 
-_T = TypeVar("_T")
 _OPTIONS: dict[str, dict[str, Any]] = {
     "--elements": {"type": int, "help": "of a large array on one device"},
     "--rounds": {"type": int, "default": 15},
@@ -69,11 +68,9 @@ def device_name(device: jax.Device) -> str:
     return str(device.device_kind)
 
 
-def named(
-    cases: Iterable[_T], only: Sequence[str], text: Callable[[_T], str]
-) -> list[_T]:
-    """The cases with a text of `only`; ends the program if there are none."""
-    chosen = [case for case in cases if any(one in text(case) for one in only)]
+def named(cases: Iterable[Any], only: Sequence[str]) -> list[Any]:
+    """The cases with a text of `only` in their label; ends the program without any."""
+    chosen = [case for case in cases if any(one in case.label for one in only)]
     if not chosen:
         words = " or ".join(map(repr, only))
         sys.exit(f"no case has {words} in its text; python -m benchmarks lists them")

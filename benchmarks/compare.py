@@ -33,7 +33,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compares the programs of the page's table."""
     options = parsed(argv, "benchmarks.compare", __doc__, "--elements", "--rounds")
     elements = options.elements or ELEMENTS[jax.default_backend()]
-    chosen = named(cases(elements), options.only, lambda case: case.label)
+    chosen = named(cases(elements), options.only)
     return time_cases(chosen, available(jax.default_backend()), options)
 
 

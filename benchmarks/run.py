@@ -54,7 +54,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if elements not in SIZES:
         sys.exit(f"--elements {elements}: programs have shapes for {SIZES}")
     every = cases(platform, elements)
-    chosen = named(every, options.only, lambda case: case.label)
+    chosen = named(every, options.only)
     return time_cases(chosen, available(platform), options, "{}")
 
 

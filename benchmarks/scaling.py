@@ -38,7 +38,7 @@ CALLS = 10  # in flight
 def main(argv: Sequence[str] | None = None) -> int:
     """Times all work on every number of devices."""
     options = parsed(argv, "benchmarks.scaling", __doc__, "--elements", "--rounds")
-    chosen = named(WORK, options.only, lambda work: work.label)
+    chosen = named(WORK, options.only)
     elements = options.elements or ELEMENTS[jax.default_backend()]
     ledger.ready(options.out)
     name = device_name(jax.devices()[0])

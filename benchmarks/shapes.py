@@ -32,6 +32,7 @@ from dmljax import numpy as dnp
 
 TABLE = "{} shapes"  # the name of a device's table in the ledger
 F, B, U, BOOL = "float32", "bfloat16", "uint8", "bool"
+NONZERO = "nonzero_coordinates"
 # Sizes, the elements before and after each axis, the mode, and the type.
 PADDED = (
     ((2**20,), {0: (16, 16)}, "reflect", F),
@@ -56,12 +57,8 @@ PADDED = (
 # Sizes, the percentage that is chosen, and the type.
 SHORT = ((2**18, 16), 10, BOOL), ((2**16, 64), 10, BOOL), ((2**16, 64), 50, U)
 MIDDLE = ((4096, 1000), 10, F), ((1024, 4096), 10, BOOL), ((1024, 4096), 10, B)
-LONG = (
-    ((256, 16389), 10, BOOL),
-    ((64, 65536), 10, U),
-    ((4, 2**20), 10, BOOL),
-    ((1, 2**22), 2, F),
-)
+LONG = ((256, 16389), 10, BOOL), ((64, 65536), 10, U), ((4, 2**20), 10, BOOL)
+LONGEST = (((1, 2**22), 2, F),)
 MATRICES = ((1024, 4096), 2, U), ((2048, 2048), 10, F), ((64, 1024), 10, B)
 ABOVE = ((2**14,), 10, F), ((2**22,), 2, F), ((2**22,), 90, F), ((2**22,), 50, U)
 ROWS = ((65536, 64), 50, F), ((4096, 1024), 10, B), ((16384, 8, 32), 50, F)
@@ -97,15 +94,10 @@ by_iota = functools.partial(causal_by_iota, value=0)
 LINES = rows.find_coordinates, jnp.flatnonzero, rows.find_by_scatter
 SCAN: tuple[tuple[str, str, Sequence[Any], Any], ...] = (
     ("padding", "pad", (dnp.pad, jnp.pad, take_indices), PADDED),
-    ("nonzero_coordinates", "vmap of nonzero", LINES, (*SHORT, *MIDDLE, *LONG)),
-    ("nonzero_coordinates", "nonzero", [*rows.EDGES.values()], MATRICES),
-    ("nonzero_coordinates", "extract", (dnp.extract, jnp.extract, rows.scatter), ABOVE),
-    (
-        "nonzero_coordinates",
-        "compress",
-        (dnp.compress, jnp.compress, rows.scatter),
-        ROWS,
-    ),
+    (NONZERO, "vmap of nonzero", LINES, (*SHORT, *MIDDLE, *LONG, *LONGEST)),
+    (NONZERO, "nonzero", [*rows.EDGES.values()], MATRICES),
+    (NONZERO, "extract", (dnp.extract, jnp.extract, rows.scatter), ABOVE),
+    (NONZERO, "compress", (dnp.compress, jnp.compress, rows.scatter), ROWS),
     ("one_hot", "one-hot", (one_hot, jax.nn.one_hot, one_hot_by_equal), LABELS),
     ("element_wise_if", "select", (dml.element_wise_if, jnp.where), CHOSEN),
     ("diagonal_matrix1", "tril", (dnp.tril, jnp.tril, by_iota), SQUARES),
@@ -130,7 +122,7 @@ def scan() -> Iterator[Case]:
                 if "constant" not in options or way is not take_indices:
                     run[name] = functools.partial(call, WORK[work], way, options)
             words = [work, *map(str, options)]
-            if operator == "nonzero_coordinates":
+            if operator == NONZERO:
                 words[1] += " % chosen, room for a quarter more"
             name = f"{', '.join(words)}, {dtype} {shape}"
             case = Case(operator, name, inputs, run, context="shape", rtol=0.02)
@@ -149,7 +141,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parsed(argv, "benchmarks.shapes", __doc__, *own)
     platform = jax.default_backend()
     cases = (with_plain(case, platform) for case in scan())
-    chosen = named(cases, options.only, lambda case: case.label)
+    chosen = named(cases, options.only)
     libraries = {name: ALL[name] for name in ("dmljax", "jnp")}
     return time_cases(chosen, libraries, options, TABLE if options.write else "")
 
