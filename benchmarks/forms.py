@@ -92,14 +92,8 @@ FORMS = {
     ),
     "gather": Plain(
         "cpu",
-        rf"{PADDED}|^padding pad, .*\(16, 512, 256\)",
+        rf"{PADDED}|^padding pad, .*\((16, 512, 256|2, 128, 128, 64)\)",
         _dict(PADDING.on_platform, clear=True),
-    ),
-    # Gathers along an axis, which XLA transposes, in place of a batch of gathers.
-    "transposed": Plain(
-        "cpu",
-        r"^padding pad, .*\(2, 128, 128, 64\)",
-        _swapped(_padding_forms, "pad_gather_batched", _padding_forms.pad_gather),
     ),
     # A signal as an array of one dimension.
     "flat": Plain(

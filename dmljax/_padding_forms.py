@@ -302,7 +302,6 @@ def join(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Arr
 
 
 pad_gather = functools.partial(by_axes, gather)
-pad_gather_batched = functools.partial(by_axes, functools.partial(gather, batched=True))
 pad_join = functools.partial(by_axes, join, last_first=False)
 
 
@@ -356,9 +355,9 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     # several, or is read twice, XLA then transposes it, which takes longer than the
     # gather. A batch of gathers has the usual order. With narrower elements it is up to
     # twice as slow alone (docs/development/lab_notes.md, "Padding on a CPU";
-    # benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)", "[transposed]").
-    form = pad_gather_batched if is_wide else pad_gather
-    return form(x, *value, **static)
+    # benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)", "[gather]").
+    along = functools.partial(gather, batched=is_wide)
+    return by_axes(along, x, *value, **static)
 
 
 def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:

@@ -11,12 +11,13 @@ from jax import export
 
 from dmljax import PaddingMode, padding
 from dmljax._padding import ADJOINT, PADDING
-from dmljax._padding_forms import pad_gather_batched, pad_join
+from dmljax._padding_forms import by_axes, gather, pad_join
 from tests import oracles, samples
 from tests.checks import assert_same, each_mode, lowered, struct
 
 REPEATING = tuple(PaddingMode)[1:]
 ON_CPU = PADDING.on_platform["cpu"]
+BATCHED = functools.partial(by_axes, functools.partial(gather, batched=True))
 CASES = [
     ((3, 4), (2, 3), (0, 1)),
     ((3, 4), (0, 5), (4, 0)),
@@ -56,7 +57,7 @@ def assert_each(form, inputs, oracle):
 
 @pytest.mark.parametrize(
     "form",
-    [PADDING.xla, PADDING.divisible, ON_CPU, pad_join, pad_gather_batched],
+    [PADDING.xla, PADDING.divisible, ON_CPU, pad_join, BATCHED],
     ids=["gather", "strips", "cpu", "join", "batched"],
 )
 @each_mode
