@@ -24,13 +24,13 @@ from jax.typing import ArrayLike, DTypeLike
 from dmljax._check import DescriptorError, as_python, show
 from dmljax._types import Sizes, x64_enabled
 
-# The types that JAX keeps as they are, whether or not its x64 mode is on. An array of
-# such a type needs no other check, which keeps small calls fast.
+# Common types that JAX keeps whether or not its x64 mode is on. An array of such a type
+# needs no other check, which keeps small calls fast.
 NARROW = frozenset(
     jnp.dtype(code)
     for code in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
 )
-# The types of numbers for which NumPy's default stands.
+# The types that JAX narrows where its x64 mode is off.
 WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 

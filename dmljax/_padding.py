@@ -83,9 +83,10 @@ def padding(
       in `x` has the same bits in every run.
 
     Raises:
-      DescriptorError: if a padding is negative, if a padding is not as long as `x` has
-        axes, if the mode is unknown, if the `value` of CONSTANT has another type than
-        `x`, or if an axis of size 0 would have to be repeated.
+      DescriptorError: if a padding does not have one integer for each axis of `x`, or
+        has one below 0 or above 2^32 - 1; if the mode is unknown; if the `value` of
+        CONSTANT has another type than `x`, or is no number of this type; if an axis of
+        size 0 would have to be repeated; or if the result would have 2^59 elements.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     Under ``jax.jit``, name `start_padding`, `end_padding` and `mode` in static_argnames

@@ -148,7 +148,7 @@ def by_axes(
 
     With `last_first`, the last axis is padded first. Gathers are faster so: images that
     are cut into patches take 0.125 ms on an H200, and 0.525 with the first axis first.
-    On a CPU, a mean of rows takes up to 28 times as long with the first axis first
+    On a CPU, a mean of rows takes up to 13 times as long with the first axis first
     (benchmarks/results/nvidia-h200.csv and x86_64-cpu.csv, "[first axis first]").
     """
     if mode is PaddingMode.CONSTANT:
@@ -188,8 +188,8 @@ def gather(
 ) -> Array:
     """Pads along one axis by an index for each position: the definition.
 
-    A negative padding leaves positions out: if `after` is -size, the padding before
-    the axis is left. With `batched`, the dimensions before the axis are a batch.
+    A negative padding crops: with `after` = -size, the result is the strip before the
+    axis. With `batched`, the dimensions before the axis are a batch.
 
     XLA fuses the gathers of all axes into a single loop. It reaches 0.85 of an H200's
     copy bandwidth for float32 (benchmarks/results/nvidia-h200.csv, "reflect padding").
@@ -255,9 +255,9 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
     """Pads by strips that are written into a larger array. XLA divides this well.
 
     On a single device the gather of all positions is faster. With two H200s and a
-    divided batch of float32 images, explicit axes run it on each part and take 0.568
-    ms. Automatic axes run the strips and take 0.609 ms
-    (benchmarks/results/nvidia-h200-scaling.csv).
+    divided batch of bfloat16 images, explicit axes run it on each part and take 0.111
+    ms. Automatic axes run the strips and take 0.146 ms
+    (benchmarks/results/nvidia-h200-scaling.csv, "reflect padding between").
     """
     has_no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
     if static["mode"] is PaddingMode.CONSTANT or has_no_bits:
@@ -288,7 +288,9 @@ def join(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Arr
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
     It joins a slice each time that it mirrors or repeats `x`. A gather is the same
-    program however wide the padding is.
+    program however wide the padding is. Under EDGE there is one strip at any width, and
+    it is faster than a gather, but no program of the benchmarks pads so widely
+    (docs/development/lab_notes.md, "The order of gathers").
     """
     size = x.shape[axis]
     are_known = all(isinstance(n, int) for n in (before, size, after))
@@ -333,19 +335,21 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     passes once in all, and computes an index for each element. A *run* is the elements
     that differ only in their coordinates from the last padded axis on.
 
-    For a single axis, the gather takes up to 11 times as long before a mean of signals,
-    because XLA computes an index again for each sum, and up to 3 times beside a
-    gradient (docs/development/lab_notes.md, "Padding on a CPU";
-    benchmarks/results/x86_64-cpu-shapes.csv, "(16, 512, 256)", "[gather]").
+    For a single axis, the gather takes up to 3.4 times as long beside the adjoint of
+    another array, and up to 2.4 times before a mean, because XLA computes an index
+    again for each sum. Alone, either may be faster (docs/development/lab_notes.md,
+    "Padding on a CPU"). With its gradient it takes 1.6 times as long
+    (benchmarks/results/x86_64-cpu-shapes.csv, "(16, 512, 256)", "[gather]").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
     run = math.prod(x.shape[last:])
     is_known = isinstance(run, int)
-    # A gather copies 16 and more elements that lie side by side at once, and is faster
-    # with them (benchmarks/results/x86_64-cpu.csv, "reflect padding", "[join]" and
-    # "[gather]").
+    # With 16 elements and more behind the last padded axis, a gather copies them at once.
     is_wide = is_known and math.prod(x.shape[last + 1 :]) >= 16
+    # A join of a narrow type pays for runs of 224 elements, and does not for 64
+    # (benchmarks/results/x86_64-cpu.csv, uint8, "patches" and "reflect padding",
+    # "[join]" and "[gather]").
     is_long = is_known and run >= 96 and not is_wide
     # XLA for CPUs converts bfloat16, of kind "V", to float32 and back.
     is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
@@ -353,8 +357,8 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
         return pad_join(x, *value, **static)
     # XLA for CPUs computes a gather as if its axis came first. If the result is one of
     # several, or is read twice, XLA then transposes it, which takes longer than the
-    # gather. A batch of gathers has the usual order. With narrower elements it is up to
-    # twice as slow alone (docs/development/lab_notes.md, "Padding on a CPU";
+    # gather. A batch of gathers has the usual order. With fewer elements behind the
+    # last padded axis it is up to twice as slow alone (docs/development/lab_notes.md, "Padding on a CPU";
     # benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)", "[gather]").
     along = functools.partial(gather, batched=is_wide)
     return by_axes(along, x, *value, **static)
@@ -410,7 +414,9 @@ def adjoint_cpu(
 
     XLA for CPUs adds parts between zeros element by element, and slowly in bfloat16. It
     sums periods faster without zeros around them, and rows before columns
-    (benchmarks/results/x86_64-cpu.csv, "gradient", "[zeros]").
+    (benchmarks/results/x86_64-cpu.csv, "gradient", "[zeros]"). With JAX 0.12, sums
+    between zeros take 0.9 of the time in float32, and 5 times as long in bfloat16
+    (benchmarks/results/x86_64-cpu-newest-jax-shapes.csv, "(2, 128, 128, 64)").
     """
     are_known = all(isinstance(n, int) for n in (*cotangent.shape, *start, *end))
     if mode is PaddingMode.CONSTANT or not are_known:
@@ -431,19 +437,19 @@ def _summands(
     *,
     cut: bool = False,
 ) -> list[tuple[Array, int]]:
-    """Returns the inside and the summand of each strip, or of its pieces with `cut`.
+    """Returns the inside, and then each strip, or its pieces with `cut`, as summands.
 
     A summand is (part, at): the part is added to the inside, where it begins at element
     `at`.
     """
     size = cotangent.shape[axis] - before - after
-    strips = [(0, size)]  # the input coordinates from and to which each reaches
+    parts = [(0, size)]  # the input coordinates from and to which each part reaches
     if mode is not PaddingMode.CONSTANT:
-        strips += [(-before, 0)] * bool(before) + [(size, size + after)] * bool(after)
+        parts += [(-before, 0)] * bool(before) + [(size, size + after)] * bool(after)
     if cut and mode is not PaddingMode.EDGE:
-        strips = [piece for strip in strips for piece in _cut(*strip, size, mode)]
+        parts = [piece for part in parts for piece in _cut(*part, size, mode)]
     summands = []
-    for first, end in strips:
+    for first, end in parts:
         part = lax.slice_in_dim(cotangent, before + first, before + end, axis=axis)
         summands.append(_summand(part, first, size, axis, mode))
     return summands

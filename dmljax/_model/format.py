@@ -91,7 +91,7 @@ class ResourceFields(NamedTuple):
     """A resource as the file describes it."""
 
     initial_values: Values
-    # UNKNOWN stands for a list of elements that have their own types.
+    # UNKNOWN if the values have types of their own: a list of elements, or a .npy file.
     initial_values_data_type: DataType = DataType.UNKNOWN
     initial_values_offset_in_bytes: int = 0
     size_in_bytes: int | None = None
@@ -332,7 +332,7 @@ def read_model(content: Any, place: str) -> File:
     with at_place(place):
         sections: Sections = decode(Sections, content, "its top level")
     file = File({}, {}, {})
-    # The operators come first, so that we refuse others before we read any data.
+    # A wrong operator is reported before a wrong resource.
     for name, value in sections.dispatchables.items():
         with at_place(f"{place}, dispatchable {quoted(name)}"):
             dispatchable = _read_dispatchable(value)

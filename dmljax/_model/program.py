@@ -45,8 +45,9 @@ def one_line(error: Exception) -> str:
 def initial_state(model: Model) -> dict[str, np.ndarray]:
     """Returns the initial content of the resources that are bound.
 
-    If all tensors in a resource have its type, the program holds its elements.
-    Otherwise the program holds bytes, and converts them at each dispatch.
+    The program holds the elements of a resource if all its tensors have its type, begin
+    at a whole element, and end within the elements that are shown. Otherwise it holds
+    bytes, and converts them at each dispatch.
     """
     state: dict[str, np.ndarray] = {}
     for command in model.dispatches.values():
@@ -66,9 +67,9 @@ def program(
 ) -> Callable[[dict[str, Array]], dict[Version, Array]]:
     """Makes one function of all dispatches, from the initial content of the resources.
 
-    It returns the versions that a command shows, and the last version of each resource.
-    A resource that no dispatch writes is not in the program: a model may have many
-    resources, and each of them would take time to compile.
+    It takes the resources that a dispatch binds, and returns the versions that a
+    dispatch writes if a command shows them or if they are the last. A model may have
+    many other resources, and each would take time to compile.
     """
     returned = {version for _, version in model.shown.values()}.union(model.last)
 

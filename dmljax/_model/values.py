@@ -29,7 +29,8 @@ class Resource(NamedTuple):
 
     data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
     content: np.ndarray  # all initial bytes
-    # The elements that `print` shows, a view of `content`; UINT8 for mixed types.
+    # The elements that commands show, a view of `content`. For mixed types these are
+    # bytes, which only `writeFile` shows.
     values: np.ndarray
 
 
@@ -45,8 +46,8 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
     data_type = fields.initial_values_data_type
     if isinstance(fields.initial_values, SourceFile):  # a .npy file has its own
         data_type = DataType[values.dtype.name.upper()]
-    # A buffer has a multiple of 4 bytes, like the size that a tensor description
-    # implies. The bytes that rounding adds are not shown.
+    # Without `sizeInBytes`, the bytes of a buffer are rounded up to a multiple of 4, as
+    # those of a tensor are. The bytes that rounding adds are not shown.
     shown = values.nbytes
     size = -(-shown // 4) * 4
     if fields.size_in_bytes is not None:
@@ -109,7 +110,11 @@ def _as_array(values: Any, data_type: DataType) -> np.ndarray:
 
 
 def _read_number(value: float, data_type: DataType, what: str) -> float:
-    """Returns a number that `data_type` can hold. `what` names it in messages."""
+    """Returns a number for an element. `what` names it in messages.
+
+    An integer must fit. Python can't convert an integer past the largest double, while
+    other numbers past the largest float become infinity later.
+    """
     if data_type.dtype.kind == "f":
         try:
             return float(value)
