@@ -146,9 +146,9 @@ def is_python_number(value: Any) -> bool:
 
 
 def as_number(value: Any) -> Any:
-    """Returns a number of NumPy of 64 bits as Python's, and all else as it is.
+    """Returns a NumPy scalar of a type of `WIDE` as a Python number; else `value`.
 
-    It has this type because NumPy has no other for a mean or a sum of numbers.
+    ``np.mean([1, 2])`` is a float64 although nobody asked for this type.
     """
     array = unwrap_array(value)
     is_scalar = isinstance(array, (np.ndarray, np.generic)) and array.ndim == 0

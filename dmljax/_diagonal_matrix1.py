@@ -83,10 +83,10 @@ def diagonal_matrix1(
         `x` is None. If there is an `x`, another type is an error.
       value: a scalar of the type of the result. A Python number is converted to
         this type, and is an error if it does not fit.
-      fill_begin: INT32, the first diagonal that is filled. A Python number is part of
+      fill_begin: INT32, the first diagonal that is filled. A Python integer is part of
         the program. A scalar ``jax.Array`` of any integer type is data: no new program
         is compiled for another value, and under ``vmap`` each matrix may have bounds of
-        its own. A number beyond INT32 is past all diagonals. None is below every
+        its own. If it is beyond INT32, it is past all diagonals. None is below every
         diagonal.
       fill_end: INT32, one past the last diagonal that is filled. None
         is past every diagonal.
@@ -96,10 +96,11 @@ def diagonal_matrix1(
 
     Raises:
       DescriptorError: if the rank is below 2, if a size is negative, if a matrix has
-        more than 2^31 rows or 2^31 or more columns, if a bound is not an INT32, or if
-        `shape`, `dtype` or `value` does not agree with `x`.
-      TypeError: if `x` is not an array, if both `x` and `shape` are None, or if one
-        bound is given and the other is left out.
+        more than 2^31 rows or 2^31 or more columns, if a bound is a Python integer
+        beyond INT32, or an array that is no scalar or has no integers, or if `shape`,
+        `dtype` or `value` does not agree with `x`.
+      TypeError: if `x` is not an array, if both `x` and `shape` are None, if a bound is
+        another object of Python, or if one bound is given and the other is left out.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
     Array([[7., 7., 0., 0.],
@@ -279,8 +280,9 @@ def _is_filled_by_data(row: Array, column: Array, *bounds: ArrayLike) -> Array:
     begin, end = (jnp.asarray(bound, np.int32) for bound in bounds)
     # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
     # of those on single numbers. The barrier keeps these out of a softmax: it takes
-    # 0.092 ms with the barrier, 0.101 without (benchmarks/results/nvidia-h200.csv,
-    # "each head"; docs/development/lab_notes.md, "Selects before a softmax or a loss").
+    # 0.095 ms with the barrier and 0.098 without, and 0.090 in jax.numpy, of which our
+    # goal is 5 % (benchmarks/results/nvidia-h200.csv, "each head", "[no barrier]";
+    # docs/development/lab_notes.md, "Selects before a softmax or a loss").
     is_ordered, begin, end = lax.optimization_barrier((end >= begin, begin, end))
     # XLA removes a select between equal arrays. Under vmap, the condition has the batch
     # of the bounds, and the iotas get it as well. Otherwise JAX broadcasts `column -

@@ -57,7 +57,8 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
       An array (...) of the type of `a` and `b`, differentiable in both.
 
     Raises:
-      DescriptorError: if the sizes or the types do not agree.
+      DescriptorError: if `condition` is neither uint8 nor bool, if the sizes or the
+        types do not agree, or if a Python number does not fit the other type.
       TypeError: if an argument is not an array, or both `a` and `b` are Python numbers.
 
     >>> import jax.numpy as jnp

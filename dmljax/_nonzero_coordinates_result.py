@@ -182,8 +182,8 @@ parts=None)
         token.
 
         All reads are in range, and ``checkify.index_checks`` finds no error. The call
-        can be differentiated in `x` and in `fill_value`. The derivative drops rows past
-        the count, and these checks report that.
+        can be differentiated in `x` and in `fill_value`. With a derivative in `x`, rows
+        past the count have an index past the end, and these checks report that.
 
         Args:
           x: sizes S and then any others, where the array that was searched has sizes S.
@@ -340,9 +340,10 @@ def _leaves_like(
     own_names, leaves, structure = _leaves(argument, tree)
     if structure == wanted:
         return own_names, leaves
-    if own_names == ["fill_value"]:
-        return [f"fill_value (of {name})" for name in names], leaves * len(names)
-    alternative = " or be a scalar" * (argument == "fill_value")
+    is_fill = argument == "fill_value"
+    if is_fill and own_names == [argument]:
+        return [f"{argument} (of {name})" for name in names], leaves * len(names)
+    alternative = " or be a scalar" * is_fill
     raise DescriptorError(
         f"{method}: {argument} is a tree {shortened(str(structure), 90)}, while x is "
         f"{shortened(str(wanted), 90)}; it must have the same structure{alternative}."

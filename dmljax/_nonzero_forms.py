@@ -31,7 +31,7 @@ from dmljax._check import at_most
 from dmljax._types import Outputs, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
-MANY = 2**23  # elements from which on bit words pay
+MANY = 2**23  # elements of all lines together, from which on bit words pay
 # Options of a scatter whose indices are unique but for those past the end. It drops
 # these, and writes to no element twice, as `unique_indices` promises XLA.
 WRITE_ONCE: Any = {
@@ -200,10 +200,11 @@ def definition(
     (benchmarks/results/nvidia-h200.csv, "dmljax xla", "[bit words]", "[elements]" and
     "jnp scatter"):
 
-    - 2 % of 2^24 elements: 0.079, 0.145, 0.138; of 2^22 elements: 0.071, 0.059, 0.071;
-    - 50 % of 2^26 elements, with a row for 5 of 8: 0.816, 0.684, 0.599.
+    - 2 % of 2^24 elements: 0.083, 0.144, 0.138; of 2^22 elements: 0.052, 0.051, 0.052;
+    - 50 % of 2^26 elements, with a row for 5 of 8: 0.802, 0.667, 0.601.
 
-    A symbolic number of elements takes the form for few.
+    Below 2^23 elements the forms are level, and `nonzero_scatter` compiles in half of
+    the time. A symbolic number of elements takes it as well.
     """
     few = not isinstance(x.size, int) or x.size < MANY
     elements = math.prod(x.shape[x.ndim - rank :])
@@ -349,9 +350,10 @@ def sum_in_levels(values: Array) -> Array:
     For example, 40 values fill two blocks of 16 and half of a third. Each block is
     summed alone. The running sum of the three totals gives the sum before each block.
 
-    XLA divides this sum well among devices. Along a divided dimension, `lax.cumsum`
-    takes four times as long for twice as many values. On two H200s we measured 0.36 s
-    for 2^15 values, and 0.5 ms for 2^20 with this sum.
+    XLA divides this sum well among devices. Of `lax.cumsum` along a divided dimension,
+    XLA of JAX 0.11.2 makes a loop, with a step for each value: 0.36 s for 2^15 values
+    on two H200s, and 0.5 ms for 2^20 with this sum. XLA of JAX 0.12.0.1 gathers the
+    values (docs/development/lab_notes.md, "nonzero_coordinates over automatic axes").
     """
     (size,) = values.shape
     if not isinstance(size, int):
@@ -401,8 +403,8 @@ def nonzero_walk(
         # JAX would test signed indices for numbers below 0: a third of a round's time.
         index = np.dtype(f"uint{8 * signed.itemsize}")
         zero = lax.full((), 0, index)
-        # The offset of each row, with a byte behind all lines. As an array of one
-        # dimension, the walk takes 1.3 times as long.
+        # The offset of each row of all lines, and eight rows more: a byte writes eight
+        # rows, however few bits it has. With one dimension, it takes 1.3 times as long.
         offset = lax.full((height * lines.rows + 8, 1), 0, np.uint32)
         counts = lax.full((height,), 0, np.uint32)
         # We chose a single loop for all lines. For lines of 64 elements, a loop over
@@ -428,9 +430,9 @@ def pack_rounds(x: Array) -> Array:
     length = width * step * 8
     flags = is_nonzero(x)
     if length != elements:
-        # The barriers make this a copy of memory. XLA would test in each element, and
-        # in JAX 0.12 also within `pack`, which then takes five times as long
-        # (docs/development/lab_notes.md, "The walk of a CPU").
+        # The barriers make this a copy of memory. Otherwise XLA tests for each element
+        # whether it is padding, and with JAX 0.12 within `pack`: 2^22 bools then take 9
+        # ms in place of 1.4 (docs/development/lab_notes.md, "The walk of a CPU").
         zeros = lax.optimization_barrier(lax.full((height, length), False))
         flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
         flags = lax.optimization_barrier(flags)
@@ -483,9 +485,9 @@ def set_bits() -> np.ndarray:
 def unravel_blocks(
     dtype: np.dtype, offset: Array, counts: Array, lines: Lines, fill: int
 ) -> Array:
-    """Does what `unravel_rows` does, in blocks of rows up to each count.
+    """Does what `unravel_rows` does, in blocks up to the last valid row of each line.
 
-    No division is computed for the rows past it. Rows are counted in this type.
+    Later blocks cost no division. `dtype` is the type that counts rows.
     """
     height = counts.size
     rows, block = dtype.type(lines.rows), dtype.type(BLOCK)

@@ -4,17 +4,17 @@ Each function takes an array `x`, a mask `valid` of (rows,), and an index: (rows
 coordinates for each leading dimension of `x`. The other dimensions of `x` are those of
 a row. `jax.vmap` maps the functions along a batch.
 
-A row that is not *valid* is read somewhere in the array, and is written nowhere. Valid
-rows have different coordinates: writes and derivatives rely on it. Which rows are
-valid, and where they lie, is for the caller to say.
+A row that is not *valid* is read at element 0, or past the end where a derivative is
+computed, too, and is written nowhere. Valid rows have different coordinates: writes and
+derivatives rely on it. The caller says which rows are valid, and where they lie.
 
 JAX would transpose a gather into a scatter that adds up, also where rows are different.
 The derivative of a read of narrow rows is a gather of unique indices, past the end for
 rows that are not valid: its transpose adds nothing up. For wide rows it is a scatter by
 the *inverse index*, which has the row of each element: its transpose is a gather. "Rows
-of a mask and back" with its gradient takes three times as long on a CPU without it
-(benchmarks/results/x86_64-cpu.csv), while for narrow rows the inverse index of all
-elements takes longer than a scatter (docs/development/lab_notes.md).
+of a mask and back" with its gradient takes 6.4 ms on a CPU, and 34 by jax.numpy's own
+gather and scatter (benchmarks/results/x86_64-cpu.csv). For narrow rows the inverse
+index of all elements takes longer than a scatter (docs/development/lab_notes.md).
 
 The derivative of a write is a scatter by the index, whose transpose is a gather. It
 needs the inverse index only to know which elements were overwritten: the transpose of
@@ -44,7 +44,8 @@ Index = tuple[Array, ...]  # the coordinates of rows along each dimension
 def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     """Returns the valid rows of `x`, and `fill` in place of the others.
 
-    `fill` has the type of `x`, and is broadcast. All reads are in range.
+    `fill` has the type of `x`, and is broadcast. All reads are in range, but for those
+    of narrow rows with a derivative.
     """
     if 0 not in x.shape:
         rows = _read(x, valid, index)
@@ -81,7 +82,11 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def _is_wide(x: Array, index: Index) -> bool:
-    """Whether the inverse index pays for rows of so many values: 16 and more."""
+    """Whether the inverse index pays for rows of so many values: 16 and more.
+
+    It pays for rows of 64 values, and not for single ones (docs/development/
+    lab_notes.md, "Rows that are written back"). We chose 16 between them.
+    """
     return at_most(16, math.prod(x.shape[len(index) :]))
 
 
@@ -108,13 +113,13 @@ def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     elements = math.prod(x.shape[: len(index)])
     # A scatter moves the rows alone, but it writes into the array. XLA copies the array
     # first if the program was called with it, or needs it later. On an H100, a select
-    # takes 0.56 to 0.64 of the time for 2^20 elements, and 0.88 to 0.93 for 2^12
+    # takes 0.56 to 0.64 of the time for 2^20 rows of 64 values
     # (benchmarks/results/nvidia-h100-80gb-hbm3.csv, "rows of a mask and back"; "[rows
-    # scattered]" is the scatter). The select lost for rows of a single value. In a loop
-    # that overwrites its array, a scatter copies nothing, and a select takes 1.1 times
-    # as long with a row for each element, and twice as long with half as many rows
-    # (docs/development/lab_notes.md). So we chose the select for wide rows, if there
-    # are rows for at least half of the elements.
+    # scattered]" is the scatter). For single values it gains beside a gradient alone.
+    # In a loop that overwrites its array, a scatter copies nothing, and a select takes
+    # 1.1 times as long with a row for each element, and twice as long with half as many
+    # rows (docs/development/lab_notes.md, "Rows that are written back"). So we chose
+    # the select for wide rows, if there are rows for at least half of the elements.
     if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
         return scatter_rows(x, rows, valid, index)
     written: Array = lax.platform_dependent(

@@ -345,7 +345,8 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     last = axes[-1][0] if axes else x.ndim
     run = math.prod(x.shape[last:])
     is_known = isinstance(run, int)
-    # With 16 elements and more behind the last padded axis, a gather copies them at once.
+    # With 16 elements and more behind the last padded axis, a gather copies them at
+    # once.
     is_wide = is_known and math.prod(x.shape[last + 1 :]) >= 16
     # A join of a narrow type pays for runs of 224 elements, and does not for 64
     # (benchmarks/results/x86_64-cpu.csv, uint8, "patches" and "reflect padding",
@@ -358,8 +359,9 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     # XLA for CPUs computes a gather as if its axis came first. If the result is one of
     # several, or is read twice, XLA then transposes it, which takes longer than the
     # gather. A batch of gathers has the usual order. With fewer elements behind the
-    # last padded axis it is up to twice as slow alone (docs/development/lab_notes.md, "Padding on a CPU";
-    # benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)", "[gather]").
+    # last padded axis it is up to twice as slow alone (docs/development/lab_notes.md,
+    # "Padding on a CPU"; benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)",
+    # "[gather]").
     along = functools.partial(gather, batched=is_wide)
     return by_axes(along, x, *value, **static)
 

@@ -117,8 +117,8 @@ def _load(source: Any) -> Any:
         return read_jsonc(read_file(Path(source), "it"))
     if not isinstance(source, Mapping):
         return read_jsonc(read_stream(source))
-    # A dict is read by way of JSON: tuples become lists, and keys become names. Unlike a
-    # file, it may have NaN and infinity, and its text has no limit.
+    # A dict is read by way of JSON: tuples become lists, and keys become names. Unlike
+    # a file, it may have NaN and infinity, and its text has no limit.
     try:
         text = json.dumps(dict(source))
     except (TypeError, ValueError) as error:

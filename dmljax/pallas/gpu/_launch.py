@@ -52,7 +52,11 @@ def launch_threads(
         kernel(_threads.Threads(warps * WARP), *memories, **static)
 
     # Pallas calls this with references to the arrays, and then to shared memories. The
-    # kernel gets the posts in between.
+    # kernel gets the posts in between: an array of semaphores, because Pallas has no
+    # other global memory that it fills with zeros before each launch. JAX 0.10.2 and
+    # 0.11.2 do so, and a comment there promises it "at the moment". We use them as
+    # plain memory, and they end with other numbers: look at this again with each new
+    # JAX.
     def body(*references: Any) -> None:
         kind = mosaic_gpu.SemaphoreType.REGULAR
         posted = [pl.get_global(kind((posts,)))] if posts else []

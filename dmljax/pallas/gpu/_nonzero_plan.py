@@ -139,7 +139,8 @@ class NonzeroProgram:
     counts: Any  # where the number of non-zeros of each line goes
     out: Any  # the rows of all lines
     posts: Any  # of all programs, if programs share a line
-    listed: Any  # some non-zeros of the warp. The threads of a program share the rest:
+    listed: Any  # some non-zeros of the warp
+    # The threads of a program share these, which short lines do not have:
     bit_words: Any = None  # of the share
     chunk_counts: Any = None  # for each chunk of the share, how many non-zeros it has
     warp_sums: Any = None  # for each warp, a sum of posts
