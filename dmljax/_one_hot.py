@@ -133,7 +133,7 @@ def _one_hot(
     check_elements(NAME, sizes)
     condition = _is_on(indices, sizes, axis)
     # If off and on are known to be 0 and 1, we convert truth values. XLA fuses that
-    # further: the mean loss of bfloat16 labels takes 0.190 ms on an H200, and 0.225 by
+    # further: the mean loss of bfloat16 labels takes 0.182 ms on an H200, and 0.217 by
     # values that are data (benchmarks/results/nvidia-h200.csv, "mean loss of labels"
     # and "[values]").
     if truth:
@@ -217,8 +217,8 @@ def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
     """Returns where(condition, on, off) of two scalars: off ^ condition * (on ^ off).
 
     A select of two scalars keeps XLA from its softmax fusion, and this form does not.
-    We measured the mean loss of smoothed labels in float32 on an H200: 0.221 ms, or
-    0.324 with a select (benchmarks/results/nvidia-h200.csv, "[select]").
+    We measured the mean loss of smoothed labels in float32 on an H200: 0.227 ms, or
+    0.330 with a select (benchmarks/results/nvidia-h200.csv, "[select]").
     """
     bits = BITS[on.dtype]
     on_bits, off_bits = (lax.bitcast_convert_type(side, bits) for side in (on, off))
