@@ -69,7 +69,7 @@ SQUARES = ((1024, 1024), 0, F), ((8, 8, 256, 256), 0, B), ((4096, 16, 16), 1, F)
 
 
 def room(length: int, percent: int) -> int:
-    return max(length * percent // 80, 1)
+    return min(max(length * percent // 80, 1), length)
 
 
 def pad(by: Any, x: Any, amounts: dict[int, Any], mode: str) -> Any:
