@@ -41,7 +41,7 @@ SMALL_BYTES, CALLS, LARGE_ON_CPU = 2**22, 20, 2
 ROUNDS_OF_CALLS = 20
 # We compare about this many elements of a result, and all of a smaller result.
 COMPARED = 2**16
-# Where we take more than this part of the best other time, we are behind.
+# We are behind where we take more than this part of the best other time.
 BEHIND = 1.15
 
 

@@ -446,7 +446,7 @@ def integer(value: int) -> int:
 def as_size(operator: str, name: str, value: Any, must_be: str = "an integer") -> int:
     """Returns `value` as a Python integer, or as it is if it is a symbolic size.
 
-    `must_be` tells a caller what to pass in place of a traced number.
+    `must_be` names the number that a caller may pass in place of a traced one.
     """
     if is_symbolic_dim(value):
         return typing.cast("int", value)  # it computes as an integer does

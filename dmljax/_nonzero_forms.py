@@ -485,7 +485,7 @@ def set_bits() -> np.ndarray:
 def unravel_blocks(
     dtype: np.dtype, offset: Array, counts: Array, lines: Lines, fill: int
 ) -> Array:
-    """Does what `unravel_rows` does, in blocks up to the last valid row of each line.
+    """Unravels rows as `unravel_rows` does, up to the last valid block of each line.
 
     Later blocks cost no division. `dtype` is the type that counts rows.
     """

@@ -43,7 +43,7 @@ from dmljax._arguments import (
     saturate,
 )
 from dmljax._call import check_elements, compiled
-from dmljax._check import DescriptorError, decide_at_most, require_same, show
+from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if, promotion_rank
 from dmljax._one_hot import one_hot as _one_hot
@@ -122,10 +122,13 @@ def pad(
         starts[axis] = start + before
         ends[axis] = end + after
         left = x.shape[axis] - before - after
-        if not decide_at_most(name, 0, left):
+        least = 0
+        if mode != "constant" and not at_most(starts[axis] + ends[axis], 0):
+            least = 1  # something to repeat
+        if not decide_at_most(name, least, left):
             raise DescriptorError(
-                f"{name}: pads leaves {left} elements of data along axis {axis}; there "
-                "must be at least 0."
+                f"{name}: pads leaves {left} elements of data along axis {axis}; "
+                f"{mode} needs at least {least}."
             )
         x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
     value: Any = 0

@@ -240,8 +240,8 @@ def test_errors_of_pad():
     pad("axes must be a sequence", X, [1, 1], axes=1, error=TypeError)
     pad("pads leaves -1 elements of data along axis 0;", X, [-4, 0, 5, 0])
     for mode in ("edge", "reflect", "wrap"):
-        nothing = "x (InputTensor) has...has nothing to repeat along axis 1, whose size"
-        assert_refused("PADDING", nothing, dox.pad, X, [-4, 1], axes=[1], mode=mode)
+        left = f"pads leaves 0 elements of data along axis 1; {mode} needs at least 1."
+        pad(left, X, [-4, 1], axes=[1], mode=mode)
     pad(f"pads {INTEGER}", X, [1.0] * 4, error=TypeError)
     pad("constant_value has data type FLOAT32", CUBE, [0] * 6, X[0, 0])
     pad("constant_value has sizes {4}; it must be one number.", X, [0] * 4, X[0])
