@@ -303,7 +303,7 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
 
 @pytest.mark.parametrize("size", [0, 4, 6])
 def test_derivatives(size, form):
-    """Of both orders, forward and in reverse."""
+    """JAX compares derivatives of both orders with differences, in both modes."""
     kept = find(FIVE, size=size, fill=None)
 
     @jax.jit
