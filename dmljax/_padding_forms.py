@@ -23,6 +23,7 @@ import numpy as np
 from jax import Array, lax
 
 from dmljax._check import at_most
+from dmljax._jax import VERSION
 from dmljax._types import (
     Outputs,
     index_mode,
@@ -84,6 +85,11 @@ class PaddingMode(enum.IntEnum):
     if TYPE_CHECKING:
 
         def __new__(cls, value: int | str) -> Self: ...
+
+    @property
+    def _numpy_name(self) -> Any:
+        """The name of the mode in NumPy and in jax.numpy."""
+        return "reflect" if self is PaddingMode.REFLECTION else self.name.lower()
 
     @classmethod
     def _missing_(cls, value: object) -> "PaddingMode | None":
@@ -184,24 +190,37 @@ def gather(
     before: int,
     after: int,
     mode: PaddingMode,
-    batched: bool = False,
+    by_table: bool = False,
 ) -> Array:
     """Pads along one axis by an index for each position: the definition.
 
     A negative padding crops: with `after` = -size, the result is the strip before the
-    axis. With `batched`, the dimensions before the axis are a batch.
+    axis. XLA fuses the gathers of all axes into a single loop. It reaches 0.85 of an
+    H200's copy bandwidth for float32 (benchmarks/results/nvidia-h200.csv, "reflect
+    padding").
 
-    XLA fuses the gathers of all axes into a single loop. It reaches 0.85 of an H200's
-    copy bandwidth for float32 (benchmarks/results/nvidia-h200.csv, "reflect padding").
+    With `by_table`, the indices are a constant, and the dimensions before the axis are
+    a batch: this is for CPUs. XLA for CPUs computes a gather as if its axis came first,
+    and in a program of several outputs, such as a value and its gradient, it then
+    transposes the result. A batch has the usual order, and costs nothing if its indices
+    are known (docs/development/lab_notes.md, "Padding on a CPU";
+    benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)", "[gather]").
     """
     size = x.shape[axis]
     count = before + size + after
-    batch = tuple(range(axis)) if batched else ()
+    are_known = all(isinstance(n, int) for n in (*x.shape, before, after))
+    # A table of a huge axis would make a huge program.
+    by_table &= are_known and count <= 2**20
+    batch = tuple(range(axis)) if by_table else ()
     others = [i for i in range(x.ndim) if i != axis and i not in batch]
     # The greatest number here is a position plus less than a period, and a period is at
     # most 2 * size. Indexing also computes with the other sizes of `x`.
     with index_mode(count + 2 * size, *x.shape) as integer:
-        index = source_index(lax.iota(integer, count), before, size, mode)
+        if by_table:
+            inside = np.arange(size, dtype=integer)
+            index = jnp.asarray(np.pad(inside, (before, after), mode._numpy_name))
+        else:
+            index = source_index(lax.iota(integer, count), before, size, mode)
         of_batch = *(x.shape[i] for i in batch), count, 1
         # Indexing in jax.numpy takes 3 times as long to trace.
         return lax.gather(
@@ -284,7 +303,14 @@ def keep_fusible(x: Array) -> Array:
     return lax.bitwise_xor(x, lax.broadcast(zero, x.shape))
 
 
-def join(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Array:
+def join(
+    x: Array,
+    axis: int,
+    before: int,
+    after: int,
+    mode: PaddingMode,
+    by_table: bool = False,
+) -> Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
     It joins a slice each time that it mirrors or repeats `x`. A gather is the same
@@ -296,11 +322,10 @@ def join(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Arr
     are_known = all(isinstance(n, int) for n in (before, size, after))
     longest = size - 1 if mode is PaddingMode.REFLECTION else size
     if not are_known or max(before, after) > longest:
-        return gather(x, axis, before, after, mode)
+        return gather(x, axis, before, after, mode, by_table)
     around = [(0, 0)] * x.ndim
     around[axis] = (before, after)
-    name = "reflect" if mode is PaddingMode.REFLECTION else mode.name.lower()
-    return jnp.pad(x, around, mode=name)
+    return jnp.pad(x, around, mode=mode._numpy_name)
 
 
 pad_gather = functools.partial(by_axes, gather)
@@ -332,38 +357,35 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     """Joins strips along a single axis, or in long runs of narrow types; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
-    passes once in all, and computes an index for each element. A *run* is the elements
+    passes once in all, and reads an index for each element. A *run* is the elements
     that differ only in their coordinates from the last padded axis on.
 
-    For a single axis, the gather takes up to 3.4 times as long beside the adjoint of
-    another array, and up to 2.4 times before a mean, because XLA computes an index
-    again for each sum. Alone, either may be faster (docs/development/lab_notes.md,
-    "Padding on a CPU"). With its gradient it takes 1.6 times as long
-    (benchmarks/results/x86_64-cpu-shapes.csv, "(16, 512, 256)", "[gather]").
+    For a single axis, the gather takes up to 10 times as long before a mean. Alone,
+    either may be faster (docs/development/lab_notes.md, "Padding on a CPU"). With its
+    gradient it takes 1.6 times as long (benchmarks/results/x86_64-cpu-shapes.csv, "(16,
+    512, 256)", "[gather]").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
-    run = math.prod(x.shape[last:])
-    is_known = isinstance(run, int)
-    # With 16 elements and more behind the last padded axis, a gather copies them at
-    # once.
-    is_wide = is_known and math.prod(x.shape[last + 1 :]) >= 16
-    # A join of a narrow type pays for runs of 224 elements, and does not for 64
+    run, behind = (math.prod(x.shape[axis:]) for axis in (last, last + 1))
+    # A join of a narrow type pays for runs of 224 elements, and does not for 64, or for
+    # 16 elements and more behind the last padded axis, which a gather copies at once
     # (benchmarks/results/x86_64-cpu.csv, uint8, "patches" and "reflect padding",
     # "[join]" and "[gather]").
-    is_long = is_known and run >= 96 and not is_wide
+    is_long = isinstance(run, int) and run >= 96 and behind < 16
     # XLA for CPUs converts bfloat16, of kind "V", to float32 and back.
     is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
-    if len(axes) == 1 or (is_narrow and is_long):
-        return pad_join(x, *value, **static)
-    # XLA for CPUs computes a gather as if its axis came first. If the result is one of
-    # several, or is read twice, XLA then transposes it, which takes longer than the
-    # gather. A batch of gathers has the usual order. With fewer elements behind the
-    # last padded axis it is up to twice as slow alone (docs/development/lab_notes.md,
-    # "Padding on a CPU"; benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)",
-    # "[gather]").
-    along = functools.partial(gather, batched=is_wide)
-    return by_axes(along, x, *value, **static)
+    if len(axes) != 1 and not (is_narrow and is_long):
+        return by_axes(functools.partial(gather, by_table=True), x, *value, **static)
+    along = functools.partial(join, by_table=True)
+    static["last_first"] = False
+    if x.dtype != jnp.bfloat16 or VERSION >= (0, 11, 2) or value:
+        return by_axes(along, x, *value, **static)
+    # With earlier versions of JAX, XLA joins bfloat16 element by element: integers take
+    # a quarter of the time. Later they take up to twice as long as bfloat16.
+    bits = lax.bitcast_convert_type(x, np.uint16)
+    (padded,) = by_axes(along, bits, **static)
+    return (lax.bitcast_convert_type(padded, x.dtype),)
 
 
 def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:

@@ -10,6 +10,7 @@ import pytest
 from jax import export
 
 from dmljax import PaddingMode, padding
+from dmljax._jax import VERSION
 from dmljax._padding import ADJOINT, PADDING
 from dmljax._padding_forms import by_axes, gather, pad_join
 from tests import oracles, samples
@@ -17,7 +18,7 @@ from tests.checks import assert_same, each_mode, lowered, struct
 
 REPEATING = tuple(PaddingMode)[1:]
 ON_CPU = PADDING.on_platform["cpu"]
-BATCHED = functools.partial(by_axes, functools.partial(gather, batched=True))
+BY_TABLE = functools.partial(by_axes, functools.partial(gather, by_table=True))
 CASES = [
     ((3, 4), (2, 3), (0, 1)),
     ((3, 4), (0, 5), (4, 0)),
@@ -57,8 +58,8 @@ def assert_each(form, inputs, oracle):
 
 @pytest.mark.parametrize(
     "form",
-    [PADDING.xla, PADDING.divisible, ON_CPU, pad_join, BATCHED],
-    ids=["gather", "strips", "cpu", "join", "batched"],
+    [PADDING.xla, PADDING.divisible, ON_CPU, pad_join, BY_TABLE],
+    ids=["gather", "strips", "cpu", "join", "table"],
 )
 @each_mode
 def test_padding(mode, form):
@@ -89,24 +90,28 @@ def test_adjoint(form, mode):
     [
         ("join", (2, 9), (0, 1), "int32"),  # a single axis
         ("join", (6, 16), (1, 0), "float32"),
+        ("join", (2, 9), (0, 1), "bfloat16"),
         ("join", (2, 96), (1, 1), "bool"),
-        ("gather", (2, 96), (1, 1), "int32"),
-        ("gather", (2, 96), (1, 1), "bfloat16"),
-        ("gather", (2, 95), (1, 1), "int8"),
-        ("gather", (96, 2), (1, 1), "int8"),
+        ("table", (2, 96), (1, 1), "int32"),
+        ("table", (2, 96), (1, 1), "bfloat16"),
+        ("table", (2, 95), (1, 1), "int8"),
+        ("table", (96, 2), (1, 1), "int8"),
         ("join", (2, 7, 15), (1, 1, 0), "int8"),
-        ("gather", (2, 7, 15), (1, 1, 0), "float32"),
-        ("batch", (2, 6, 16), (1, 1, 0), "int8"),
-        ("batch", (2, 6, 16), (1, 1, 0), "float32"),
+        ("table", (2, 7, 15), (1, 1, 0), "float32"),
+        ("table", (2, 6, 16), (1, 1, 0), "int8"),
+        ("table", (2, 9), (0, 10), "float32"),  # a single axis, and wide padding
+        ("computed", (2**20, 2**20), (1, 1), "float32"),
     ],
 )
 def test_the_form_of_a_cpu(way, shape, start, dtype):
-    """Single axes are joined, and long rows of narrow types. Wide rows are gathered."""
+    """Single axes are joined, and long rows of narrow types. Others are gathered."""
     pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
     program = jax.make_jaxpr(functools.partial(ON_CPU, **pads))
     text = str(program(struct(dtype, *shape)))
     assert ["gather" in text, "concatenate" in text] == [way != "join", way == "join"]
-    assert ("operand_batching_dims=(0,)" in text) == (way == "batch")
+    assert ("iota" in text) == (way == "computed")
+    joins_bits = way == "join" and dtype == "bfloat16"
+    assert ("bitcast" in text) == (joins_bits and VERSION < (0, 11, 2))
 
 
 @pytest.mark.parametrize("form", [ON_CPU, ADJOINT.on_platform["cpu"]])
