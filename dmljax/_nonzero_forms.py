@@ -28,7 +28,7 @@ import numpy as np
 from jax import Array, lax
 
 from dmljax._check import at_most
-from dmljax._types import Outputs, index_mode, mode_of, to_scalar
+from dmljax._types import Outputs, as_bits, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
 MANY = 2**23  # elements of all lines together, from which on bit words pay
@@ -53,7 +53,7 @@ def is_nonzero(x: Array) -> Array:
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
     with mode_of(x):
-        bits = lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
+        bits = as_bits(x)
         nonzero = lax.full_like(bits, True, bool)
         for pattern in zero_patterns(x.dtype):
             differs = lax.ne(bits, bits.dtype.type(pattern))

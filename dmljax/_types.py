@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 
 # A form takes arrays and static attributes, and returns the operator's outputs.
 Outputs = tuple[Array, ...]
@@ -54,6 +54,13 @@ def index_mode(*sizes: int) -> Iterator[np.dtype]:
     wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
     with jax.enable_x64(wide or x64_enabled()):
         yield np.dtype(np.int64 if wide else np.int32)
+
+
+def as_bits(x: Array) -> Array:
+    """Returns the bits of floats, as integers without a sign; or `x` of other types."""
+    if not jnp.issubdtype(x.dtype, np.floating):
+        return x
+    return lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
 
 
 def to_scalar(size: Any, dtype: np.dtype | type) -> Any:

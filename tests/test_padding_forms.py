@@ -90,7 +90,7 @@ def test_adjoint(form, mode):
     [
         ("join", (2, 9), (0, 1), "int32"),  # a single axis
         ("join", (6, 16), (1, 0), "float32"),
-        ("join", (2, 9), (0, 1), "bfloat16"),
+        ("table" if VERSION < (0, 11, 2) else "join", (2, 9), (0, 1), "bfloat16"),
         ("join", (2, 96), (1, 1), "bool"),
         ("table", (2, 96), (1, 1), "int32"),
         ("table", (2, 96), (1, 1), "bfloat16"),
@@ -110,8 +110,6 @@ def test_the_form_of_a_cpu(way, shape, start, dtype):
     text = str(program(struct(dtype, *shape)))
     assert ["gather" in text, "concatenate" in text] == [way != "join", way == "join"]
     assert ("iota" in text) == (way == "computed")
-    joins_bits = way == "join" and dtype == "bfloat16"
-    assert ("bitcast" in text) == (joins_bits and VERSION < (0, 11, 2))
 
 
 @pytest.mark.parametrize("form", [ON_CPU, ADJOINT.on_platform["cpu"]])
