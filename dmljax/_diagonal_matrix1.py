@@ -254,27 +254,21 @@ def _diagonal_matrix1(
         for axis in (rank - 2, rank - 1)
     )
     if span is None:
-        filled = _is_filled_by_data(row, column, *bounds)
+        filled = _is_filled(row, column, *bounds)
     else:
         begin, end = span
-        filled = _is_filled(column - row, end >= begin, np.int32(begin), np.int32(end))
+        # The comparisons with both bounds differ outside of the span, whichever bound
+        # is smaller. XLA can't know that no diagonal has the number INT32_MAX.
+        top_x = column - row
+        is_below = end == INT32_MAX or top_x < end
+        filled = (end >= begin) ^ ((top_x >= begin) ^ is_below)
     # Without an `x`, all elements share a single zero, and no array is read.
     zero = np.zeros((), described.dtype)
     on, off = (zero if array is None else drop_weak_type(array) for array in (value, x))
     return jnp.where(filled, on, off)
 
 
-def _is_filled(top_x: Array, is_ordered: Any, begin: Any, end: Any) -> Array:
-    """Returns whether each diagonal is filled, by DirectML's formula.
-
-    The comparisons with both bounds differ outside of the span, whichever bound is
-    smaller. Diagonals are counted in int32, as the bounds are.
-    """
-    filled: Array = is_ordered ^ ((top_x >= begin) ^ (top_x < end))
-    return filled
-
-
-def _is_filled_by_data(row: Array, column: Array, *bounds: ArrayLike) -> Array:
+def _is_filled(row: Array, column: Array, *bounds: ArrayLike) -> Array:
     """Returns whether each element is filled, for scalar bounds that are data."""
     sharding = jax.typeof(row).sharding
     begin, end = (jnp.asarray(bound, np.int32) for bound in bounds)
@@ -293,4 +287,6 @@ def _is_filled_by_data(row: Array, column: Array, *bounds: ArrayLike) -> Array:
         for each in (is_ordered, begin, end)
     )
     row, column = (lax.select_n(is_ordered, each, each) for each in (row, column))
-    return _is_filled(column - row, is_ordered, begin, end)
+    top_x = column - row
+    filled: Array = is_ordered ^ ((top_x >= begin) ^ (top_x < end))
+    return filled
