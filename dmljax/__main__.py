@@ -197,7 +197,7 @@ def _run(arguments: argparse.Namespace) -> None:
     for name, model in models:
         versions = execute(model, device)
         with _exit_on_signals():
-            written = write_outputs(model.shown, versions)
+            written = write_outputs(model.shown, versions, targets)
         if len(models) > 1:
             # The lines about files follow on standard error.
             print(show_on(sys.stdout, f"==> {escaped(name)} <=="), flush=True)

@@ -1,7 +1,6 @@
 """The format of model files: their objects, as docs/model_files.md explains them.
 
-`read_model` decodes the JSON of a file into these objects, once. After it, each field
-has its type, and each name is in the model.
+Each object is decoded once. After it, each of its fields has its type.
 """
 
 import contextlib
@@ -18,7 +17,6 @@ from dmljax._check import (
     as_json,
     listed,
     quoted,
-    shortened,
 )
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.json import integers_from_json, number_from_json
@@ -140,8 +138,8 @@ class Print(NamedTuple):
     verbose: bool = False
 
 
-class WriteFields(NamedTuple):
-    """A command that writes a resource to a file, as the file describes it."""
+class WriteFile(NamedTuple):
+    """A command that writes a resource to a file."""
 
     type: str
     resource: str
@@ -156,15 +154,6 @@ class Sections(NamedTuple):
     dispatchables: dict[str, Any]
     commands: list[Any]
     schema: str = ""  # ignored
-
-
-class File(NamedTuple):
-    """A decoded file. Every name in it is the name of a part of it."""
-
-    resources: dict[str, ResourceFields]
-    dispatchables: dict[str, Dispatchable]
-    # In their order, by their places for messages.
-    commands: dict[str, DispatchFields | Print | WriteFields]
 
 
 # Decoding
@@ -324,49 +313,10 @@ READERS: dict[Any, Reader] = {
 }
 
 
-# Models
+# Operators
 
 
-def read_model(content: Any, place: str) -> File:
-    """Decodes a model. A ModelError names the mistake, and where it stands."""
-    with at_place(place):
-        sections: Sections = decode(Sections, content, "its top level")
-    file = File({}, {}, {})
-    # A wrong operator is reported before a wrong resource.
-    for name, value in sections.dispatchables.items():
-        with at_place(f"{place}, dispatchable {quoted(name)}"):
-            dispatchable = _read_dispatchable(value)
-            resources = [view.name for view in dispatchable.bindings.values()]
-            _check_names("resource", sections.resources, *resources)
-            file.dispatchables[name] = dispatchable
-    for name, value in sections.resources.items():
-        with at_place(f"{place}, resource {quoted(name)}"):
-            file.resources[name] = decode(ResourceFields, value)
-    classes = {"dispatch": DispatchFields, "print": Print, "writefile": WriteFields}
-    for index, value in enumerate(sections.commands, 1):
-        where = f"{place}, command {index}"
-        with at_place(where):
-            name = _read_type(value)
-        where = f"{where} ({shortened(name)})"
-        with at_place(where):
-            if name.lower() not in classes:
-                raise ModelError(
-                    "there is no such command; the commands are dispatch, print, "
-                    "writeFile."
-                )
-            command = decode(classes[name.lower()], value)
-            if isinstance(command, DispatchFields):
-                operator = command.dispatchable
-                _check_names("dispatchable", file.dispatchables, operator)
-                resources = [view.name for view in command.bindings.values()]
-            else:
-                resources = [command.resource]
-            _check_names("resource", sections.resources, *resources)
-            file.commands[where] = command
-    return file
-
-
-def _read_type(value: Any) -> str:
+def read_type(value: Any) -> str:
     """Returns the field `type` of an object."""
     name = OBJECT.read(value, "it").get("type", MISSING)
     return str(READERS[str].read(name, "the field 'type'"))
@@ -383,9 +333,9 @@ def operator_class(name: str) -> type[OperatorDesc]:
     return cls
 
 
-def _read_dispatchable(value: Any) -> Dispatchable:
+def read_dispatchable(value: Any) -> Dispatchable:
     """Decodes an operator and checks its descriptor."""
-    cls = operator_class(_read_type(value))
+    cls = operator_class(read_type(value))
     fields = dict(value)
     if fields.get("desc") is None:
         # The fields of the C struct then stand beside `type`.
@@ -397,13 +347,3 @@ def _read_dispatchable(value: Any) -> Dispatchable:
     desc = cls.from_json(typing.cast(Any, dispatchable.desc))
     desc.check(max(FeatureLevel))
     return dispatchable._replace(desc=desc)
-
-
-def _check_names(what: str, parts: Mapping[str, Any], *names: str) -> None:
-    """Requires that parts of the model have these names."""
-    for name in names:
-        if name not in parts:
-            raise ModelError(
-                f"the {what} {quoted(name)} is not in the model; it has "
-                f"{listed(parts)}."
-            )

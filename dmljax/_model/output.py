@@ -18,7 +18,7 @@ import numpy as np
 from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
 from dmljax._directml.tensor import DataType
 from dmljax._model.files import IMAGES, check_image, encode_image
-from dmljax._model.format import Print, WriteFields, at_place
+from dmljax._model.format import Print, WriteFile, at_place
 from dmljax._model.values import Resource, Version
 
 
@@ -28,14 +28,9 @@ class Targets(NamedTuple):
     folder: Path = Path()  # each targetPath is relative to it
     clobber: bool = True  # whether a file that is there already may be replaced
 
-
-class WriteFile(NamedTuple):
-    """A file that a command writes."""
-
-    path: Path  # without links
-    name: str  # the path as the model and the command line write it, for messages
-    clobber: bool  # whether it may replace a file
-    sizes: tuple[int, ...]  # of the array or the image in it
+    def resolve(self, name: str) -> Path:
+        """Returns the path of a file, without links."""
+        return Path(os.path.realpath(self.folder / name))
 
 
 # The commands that print or write, by their places in messages, with the resource that
@@ -86,20 +81,20 @@ def show_on(stream: Any, text: str) -> str:
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
 
-def plan_output(
-    fields: Print | WriteFields, resource: Resource, targets: Targets
-) -> Print | WriteFile:
-    """Checks that a command can show its resource, and resolves a `targetPath`."""
-    if isinstance(fields, Print):
+def check_output(
+    command: Print | WriteFile, resource: Resource, targets: Targets
+) -> None:
+    """Requires that a command can show its resource."""
+    if isinstance(command, Print):
         if resource.data_type == DataType.UNKNOWN:
             raise ModelError(
-                f"the resource {quoted(fields.resource)} has a list of elements with "
+                f"the resource {quoted(command.resource)} has a list of elements with "
                 "their own types and cannot be printed; write it to a file."
             )
-        return fields
-    path = _check_target(fields.target_path, targets)
+        return
+    path = _check_target(command.target_path, targets)
     ending = path.suffix.lower()
-    sizes = fields.dimensions or (resource.values.size,)
+    sizes = command.dimensions or resource.values.shape
     if math.prod(sizes) != resource.values.size:
         raise ModelError(
             f"the field 'dimensions' is {show(sizes)}, {show(math.prod(sizes))} "
@@ -119,15 +114,13 @@ def plan_output(
                 f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
                 "most 64 dimensions."
             )
-    name = str(targets.folder / fields.target_path)
-    return WriteFile(path, name, targets.clobber, sizes)
 
 
 def _check_target(name: str, targets: Targets) -> Path:
     """Returns the path of a file without links. We must be able to write it."""
     target = f"targetPath {quoted(name, LONGEST_PATH)}"
     try:
-        path = Path(os.path.realpath(targets.folder / name))
+        path = targets.resolve(name)
         exists = True
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -156,27 +149,30 @@ def _check_target(name: str, targets: Targets) -> Path:
     return path
 
 
-def _encode(command: WriteFile, values: np.ndarray) -> tuple[bytes, str]:
+def _encode(
+    ending: str, sizes: tuple[int, ...], values: np.ndarray
+) -> tuple[bytes, str]:
     """Returns the content of a file, and its type and sizes for messages."""
-    ending = command.path.suffix.lower()
     if ending in IMAGES:
-        array = values.reshape(command.sizes)
-        return encode_image(ending, array), f"{array.shape[-1]} x {array.shape[-2]}"
+        height, width = sizes[-2:]
+        image = encode_image(ending, values.reshape(sizes))
+        return image, f"{width} x {height}"
     if ending == ".npy":
         file = io.BytesIO()
-        np.save(file, values.reshape(command.sizes), allow_pickle=False)
-        return file.getvalue(), f"{show(values.dtype)} {show(command.sizes)}"
+        np.save(file, values.reshape(sizes), allow_pickle=False)
+        return file.getvalue(), f"{show(values.dtype)} {show(sizes)}"
     # Raw files are little-endian on every machine, as the tool's are.
     content = values.astype(values.dtype.newbyteorder("<")).tobytes()
     return content, f"{len(content)} raw bytes"
 
 
-def _write_file(command: WriteFile, values: np.ndarray) -> str:
+def _write_file(command: WriteFile, values: np.ndarray, targets: Targets) -> str:
     """Writes a file, and returns a line about it.
 
     We write a file of another name and rename it, so that nobody reads half of a file.
     """
-    path = command.path
+    path = targets.resolve(command.target_path)
+    sizes = command.dimensions or values.shape
     replaced = os.path.exists(path)
     # A name has at most 255 bytes, and a character up to 4.
     temporary = path.with_name(f".{path.name[:50]}.{uuid.uuid4().hex[:8]}.tmp")
@@ -186,9 +182,9 @@ def _write_file(command: WriteFile, values: np.ndarray) -> str:
                 # The old file may be private, so this comes before the content. The
                 # new file belongs to us, and must not run as its owner (set-uid).
                 os.chmod(temporary, os.stat(path).st_mode & 0o777)
-            content, summary = _encode(command, values)
+            content, summary = _encode(path.suffix.lower(), sizes, values)
             file.write(content)
-        if command.clobber:
+        if targets.clobber:
             os.replace(temporary, path)
         else:
             # Unlike a replacement, a link fails if another process was faster.
@@ -199,16 +195,20 @@ def _write_file(command: WriteFile, values: np.ndarray) -> str:
         with contextlib.suppress(OSError):
             os.unlink(temporary)
     verb = "replaced" if replaced else "wrote"
-    return f"{verb} {shortened(command.name, LONGEST_PATH)} ({summary})"
+    # The line has the path as the model and the command line write it.
+    name = shortened(str(targets.folder / command.target_path), LONGEST_PATH)
+    return f"{verb} {name} ({summary})"
 
 
-def write_outputs(shown: Shown, versions: Mapping[Version, np.ndarray]) -> list[str]:
+def write_outputs(
+    shown: Shown, versions: Mapping[Version, np.ndarray], targets: Targets
+) -> list[str]:
     """Writes the files of a model, and returns a line about each."""
     lines = []
     for place, (command, version) in shown.items():
         if isinstance(command, WriteFile):
             with at_place(place):
-                lines.append(_write_file(command, versions[version]))
+                lines.append(_write_file(command, versions[version], targets))
     return lines
 
 

@@ -3,8 +3,8 @@
 When a model has passed, only the machine can fail to run it. So an error in the last
 command leaves nothing printed and nothing written.
 
-`format` decodes the file and `values` makes resources. This module has the checks of
-commands: each tensor lies in its resource, and each output can be shown.
+`format` decodes objects and `values` makes resources. This module has the checks of
+names and commands: each tensor lies in its resource, and each output can be shown.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
-from dmljax._check import LONGEST_PATH, ModelError, quoted
+from dmljax._check import LONGEST_PATH, ModelError, listed, quoted, shortened
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import c_name
 from dmljax._directml.tensor import TensorDesc, TensorFlags
@@ -25,11 +25,17 @@ from dmljax._model.format import (
     BufferView,
     Dispatchable,
     DispatchFields,
+    Print,
+    ResourceFields,
+    Sections,
+    WriteFile,
     at_place,
-    read_model,
+    decode,
+    read_dispatchable,
+    read_type,
 )
 from dmljax._model.jsonc import read_jsonc, unique
-from dmljax._model.output import Shown, Targets, plan_output
+from dmljax._model.output import Shown, Targets, check_output
 from dmljax._model.values import Resource, Version, make_resource
 
 
@@ -85,26 +91,44 @@ def parse_model(
     elif not isinstance(source, Mapping):
         place = "model on standard input"
     with at_place(place):
-        content = _load(source)
-    file = read_model(content, place)
+        sections: Sections = decode(Sections, _load(source), "its top level")
+    # A wrong operator is reported before a wrong resource.
+    dispatchables = {}
+    for name, value in sections.dispatchables.items():
+        with at_place(f"{place}, dispatchable {quoted(name)}"):
+            dispatchables[name] = read_dispatchable(value)
+            views = dispatchables[name].bindings.values()
+            _check_names("resource", sections.resources, *(v.name for v in views))
     room = Room(max_elements)
     resources = {}
-    for name, fields in file.resources.items():
+    for name, value in sections.resources.items():
         with at_place(f"{place}, resource {quoted(name)}"):
+            fields = decode(ResourceFields, value)
             resources[name] = make_resource(fields, folder, room)
     dispatches = {}
     shown = {}
     writes: Counter[str] = Counter()
-    for where, command in file.commands.items():
+    classes = {"dispatch": DispatchFields, "print": Print, "writefile": WriteFile}
+    for index, value in enumerate(sections.commands, 1):
+        where = f"{place}, command {index}"
         with at_place(where):
+            kind = read_type(value)
+        where = f"{where} ({shortened(kind)})"
+        with at_place(where):
+            if kind.lower() not in classes:
+                raise ModelError(
+                    "there is no such command; the commands are dispatch, print, "
+                    "writeFile."
+                )
+            command = decode(classes[kind.lower()], value)
             if isinstance(command, DispatchFields):
-                dispatchable = file.dispatchables[command.dispatchable]
-                dispatches[where] = _bind(command, dispatchable, resources, room)
+                dispatches[where] = _bind(command, dispatchables, resources, room)
                 writes.update(dispatches[where].written)
             else:
                 name = command.resource
-                output = plan_output(command, resources[name], targets)
-                shown[where] = output, (name, writes[name])
+                _check_names("resource", resources, name)
+                check_output(command, resources[name], targets)
+                shown[where] = command, (name, writes[name])
                 # The program returns these elements beside those at the end.
                 room.take(resources[name].values.size)
     last = [(name, writes[name]) for name in resources]
@@ -126,13 +150,26 @@ def _load(source: Any) -> Any:
     return json.loads(text, object_pairs_hook=unique)
 
 
+def _check_names(what: str, parts: Mapping[str, Any], *names: str) -> None:
+    """Requires that parts of the model have these names."""
+    for name in names:
+        if name not in parts:
+            raise ModelError(
+                f"the {what} {quoted(name)} is not in the model; it has "
+                f"{listed(parts)}."
+            )
+
+
 def _bind(
     command: DispatchFields,
-    dispatchable: Dispatchable,
+    dispatchables: Mapping[str, Dispatchable],
     resources: Mapping[str, Resource],
     room: Room,
 ) -> Dispatch:
     """Places the tensors of a dispatch in their resources."""
+    _check_names("dispatchable", dispatchables, command.dispatchable)
+    _check_names("resource", resources, *(v.name for v in command.bindings.values()))
+    dispatchable = dispatchables[command.dispatchable]
     desc = dispatchable.desc
     initial = dispatchable.bindings
     # The bindings of the command replace those of the dispatchable.
