@@ -94,23 +94,6 @@ def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, dista
     assert t.races == (0 if prevented else 2 * WARP)
 
 
-def test_threads_that_store_to_one_element_together_race():
-    t = races.Watched(1, WARP, NONE)
-    t.shared(WARP, np.uint32).store(t.thread // 2, t.thread)
-    assert t.races == WARP // 2
-
-
-def test_programs_have_memories_of_their_own():
-    t = races.Watched(2, WARP, NONE)
-    memory = t.shared(WARP, np.uint32)
-    memory.store(t.thread, t.thread)
-    with t.when(t.program == 0):
-        t.barrier()
-    memory.load(t.thread ^ 1)
-    assert t.races == WARP  # those of program 1
-    assert t.partial == 0
-
-
 def test_stores_of_all_programs_to_an_element_are_counted():
     t = races.Watched(2, WARP, NONE)
     memory = t.memory(np.zeros(WARP + 1, np.uint32)).part(1)
