@@ -83,21 +83,19 @@ def test_check_runs_nothing(capsys, monkeypatch):
 def test_standard_input(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", stream(json.dumps(padding_model()).encode()))
     assert printed(capsys, "run", "-") == PRINTED
-    for content, message in {
-        b"[": "model on standard input: it is not JSON: line 1, column 2",
-        b" " * (2**24 + 1): "on standard input: it has more than 16777216 bytes.",
-    }.items():
-        monkeypatch.setattr(sys, "stdin", stream(content))
-        rejects(capsys, ["run", "-"], message)
+    long = stream(b" " * (2**24 + 1))
     full = mock.Mock()
     full.buffer.read.side_effect = MemoryError
-    monkeypatch.setattr(sys, "stdin", full)
-    rejects(capsys, ["run", "-"], "model on standard input: there is not enough memory")
-    monkeypatch.setattr(sys, "stdin", None)
-    rejects(capsys, ["run", "-"], "on standard input: it is closed, so there is no")
     with open(os.open(os.devnull, os.O_WRONLY)) as unreadable:
-        monkeypatch.setattr(sys, "stdin", unreadable)
-        rejects(capsys, ["run", "-"], "standard input: it cannot be read: Bad file d")
+        for stdin, message in (
+            (stream(b"["), "model on standard input: it is not JSON: line 1, column 2"),
+            (long, "on standard input: it has more than 16777216 bytes."),
+            (full, "model on standard input: there is not enough memory"),
+            (None, "on standard input: it is closed, so there is no"),
+            (unreadable, "standard input: it cannot be read: Bad file d"),
+        ):
+            monkeypatch.setattr(sys, "stdin", stdin)
+            rejects(capsys, ["run", "-"], message)
 
 
 def test_where_files_are_written(capsys, folder):
