@@ -216,18 +216,6 @@ def test_no_derivative_passes_through_a_program(uses):
 # PROGRAMS
 
 
-@pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
-@dense.each_operator()
-def test_donation(uses):
-    """The outputs may take the operands' memory."""
-
-    def donating(program, inputs):
-        copies = jax.device_put(inputs, may_alias=False)
-        return jax.jit(program, donate_argnums=0)(copies)
-
-    dense.check(uses, Sample.arrays, Sample.run, Sample.expected, donating)
-
-
 def texts_of(mode, pad):
     """The texts of programs that pad an axis of 4, with derivatives of both orders.
 
