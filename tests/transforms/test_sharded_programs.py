@@ -147,27 +147,6 @@ def test_a_batch_of_lines_that_are_sharded_anyhow(kind):
     dense.assert_equal(program(placed), program([x] * len(specs)))
 
 
-# PROGRAMS AROUND THE OPERATORS
-
-
-@each_kind
-def test_second_derivatives(kind):
-    """Exactly: a quadratic form of small whole numbers."""
-
-    def loss(x):
-        y = dmljax.padding(x, (1,), (7,), mode=PaddingMode.REFLECTION)
-        return jnp.sum(dmljax.element_wise_if(y > 0, y * y, 3 * y))
-
-    x = array(shape=(16,))
-
-    def both(x, direction):
-        product = jax.jvp(jax.grad(loss), (x,), (direction,))
-        # JAX's own hessian makes a matrix that is sharded twice.
-        return product, jax.hessian(loss)(x) if kind == AxisType.Auto else None
-
-    run(both, sharding_of("8", P("a"), kind), x, x[::-1].copy())
-
-
 # PERSISTENT PROGRAMS
 
 
