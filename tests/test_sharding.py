@@ -20,7 +20,6 @@ from dmljax import DescriptorError, PaddingMode
 from tests import samples
 from tests.checks import needs_kernels
 from tests.meshes import CASES, check_both, run, sharding_of
-from tests.pallas.nonzero import by_kernel
 from tests.sharded import array
 from tests.subjects import FORMS
 from tests.subjects.padding import NARROW, pad_rows
@@ -205,13 +204,6 @@ def test_limits_of_explicit_axes():
     x = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))
-
-
-def test_a_kernel_is_refused_where_xla_divides_the_call():
-    x = explicit(P("a"), array())
-    program = jax.jit(functools.partial(by_kernel, size=8))
-    with pytest.raises(DescriptorError, match=r"(?s)XLA may div.*jax\.shard_map"):
-        program.lower(x)
 
 
 @needs_kernels
