@@ -32,14 +32,12 @@ from tests.subjects import (
     SUBJECTS,
     diagonal_matrix1,
     element_wise_if,
-    nonzero_coordinates,
     padding,
 )
 
 NAN = float("nan")
 OLD = diagonal_matrix1.OLD
 SELECT = element_wise_if.DESC
-each_descriptor = pytest.mark.parametrize("name", DESCRIBED)
 
 
 def pad(value=0.0, **changes):
@@ -52,7 +50,7 @@ def pad(value=0.0, **changes):
 # A VALUE
 
 
-@each_descriptor
+@pytest.mark.parametrize("name", DESCRIBED)
 def test_an_operator_is_a_value(name, x64):
     for desc in made(name, 5):
         operator = create_operator(desc, feature_level=np.int64(0x6400))
@@ -236,19 +234,6 @@ def test_batches_and_derivatives(subject):
         fixed, operands = samples[0][:first], samples[0][first:]
         function = jax.jit(functools.partial(run, *fixed))
         test_util.check_grads(function, operands, order=1)
-
-
-def test_coordinates_pass_through_a_gradient():
-    desc = strided(nonzero_coordinates.DESC)
-    operator = create_operator(desc)
-    (array,) = buffers(desc, 0)
-
-    def loss(buffer):
-        return buffer.sum() * operator(buffer).count.sum().astype(np.float32)
-
-    count = float(expected.outputs(desc, [array])[0].sum())
-    gradient = jax.jit(jax.grad(loss))(array)
-    np.testing.assert_array_equal(gradient, np.full_like(array, count))
 
 
 # TYPES
