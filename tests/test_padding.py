@@ -5,13 +5,11 @@ Its wrong calls are in tests/subjects/padding.py, its forms in test_padding_form
 
 import dataclasses
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import PartitionSpec as P
 
 from dmljax import (
     FeatureLevel,
@@ -23,11 +21,8 @@ from dmljax import (
 )
 from dmljax._padding import _padding
 from tests.checks import assert_refused, assert_same
-from tests.collectives import collectives
-from tests.meshes import each_kind, run, sharding_of
 from tests.samples import tensor
-from tests.sharded import SHAPE, array
-from tests.subjects.padding import DESC, pad, pad_rows
+from tests.subjects.padding import DESC, pad
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 LEVEL = FeatureLevel.V6_3
@@ -116,19 +111,3 @@ def test_a_large_float_is_the_same_integer_traced_or_not(both_x64):
     traced = jax.jit(lambda v: call(value=v))(123456789.0)
     found = [call(value=123456789.0)[0, -1], traced[0, -1]]
     assert found == [123456789 if both_x64 else 123456792] * 2
-
-
-# MANY DEVICES
-
-
-@each_kind
-@pytest.mark.parametrize(
-    ("pads", "mode"),
-    [((16, 0), PaddingMode.REFLECTION), ((0, 8), PaddingMode.EDGE)],
-)
-def test_rows_that_a_padding_sends(pads, mode, kind):
-    """A whole part at the start; only some rows at the end."""
-    function = functools.partial(pad_rows, pads=pads, mode=mode)
-    text, _ = run(function, sharding_of("8", P("a"), kind), array())
-    found = sum(one.elements for one in collectives(text))
-    assert 0 < found <= 4 * sum(pads) * math.prod(SHAPE[1:])
