@@ -11,7 +11,7 @@ import functools
 import math
 import re
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from operator import or_
 from typing import Any
 
@@ -20,9 +20,6 @@ import numpy as np
 from dmljax._check import DescriptorError, as_json, is_number_of, quoted
 from dmljax._directml.struct import c_name, field_types
 from dmljax._directml.tensor import TensorDesc
-
-# JSON has no NaN and no infinity: the format of model files writes them as strings.
-NONFINITE = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 
 
 def enum_prefix(enum_type: type[enum.Enum]) -> str:
@@ -60,20 +57,29 @@ def to_json(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     if isinstance(value, float) and not math.isfinite(value):
-        return str(value)  # one of NONFINITE
+        return str(value)  # JSON has no NaN and no infinity
     return value
 
 
 def from_json(cls: Any, value: Any, operator: str, path: str) -> Any:
-    """Reads a value of type `cls`; messages name `operator` and the path of a field."""
+    """Reads a value of type `cls`; messages name `operator` and the path of a field.
+
+    A new type of field is a case here, in to_json and in the checks of `descriptor`.
+    """
     if dataclasses.is_dataclass(cls):
         expected = "an object with the fields of the C struct"
         result = None
         if isinstance(value, Mapping):
             result = _read_struct(cls, value, operator, path)
-    elif cls in READERS:
-        expected, read = READERS[cls]
-        result = read(value)
+    elif cls is int:
+        expected = "an integer"
+        result = value if type(value) is int else None
+    elif cls == tuple[int, ...]:
+        expected = "a list of integers"
+        result = integers_from_json(value)
+    elif cls in (float, int | float):
+        expected = "a number, 'nan', 'inf' or '-inf'"
+        result = number_from_json(value)
     else:
         expected = f"one of {', '.join(cls.__members__)}"
         result = _read_member(cls, value)
@@ -85,9 +91,9 @@ def from_json(cls: Any, value: Any, operator: str, path: str) -> Any:
 
 
 def number_from_json(value: Any) -> int | float | None:
-    """Reads a number, or a string of `NONFINITE`; None for other values."""
-    if type(value) is str:
-        return NONFINITE.get(value.lower())
+    """Reads a number, which may be "nan", "inf" or "-inf"; None for other values."""
+    if type(value) is str and value.lower() in ("nan", "inf", "-inf"):
+        return float(value)
     if type(value) in (int, float):
         return typing.cast("int | float", value)
     return None
@@ -98,18 +104,6 @@ def integers_from_json(value: Any) -> tuple[int, ...] | None:
     if isinstance(value, list) and all(type(item) is int for item in value):
         return tuple(value)
     return None
-
-
-# By the types of fields: the end of a message ("it must be ..."), and a reader, which
-# returns None for other values. A new type of field is a row here, and a case in
-# to_json and in the checks of `descriptor`.
-READERS: dict[Any, tuple[str, Callable[[Any], Any]]] = {
-    int: ("an integer", lambda value: value if type(value) is int else None),
-    tuple[int, ...]: ("a list of integers", integers_from_json),
-    **dict.fromkeys(
-        (float, int | float), ("a number, 'nan', 'inf' or '-inf'", number_from_json)
-    ),
-}
 
 
 def _read_member(cls: type[enum.Enum], value: Any) -> Any:
