@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from dmljax import __version__
-from dmljax._check import ModelError, escaped, shortened
+from dmljax._check import ModelError, escaped, one_line
 from dmljax._directml.support import support_markdown
 from dmljax._model.files import MOST_ELEMENTS
 from dmljax._model.format import operator_class
@@ -85,8 +85,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _complain(message: str) -> None:
     """Prints an error to standard error, in one line."""
-    line = f"dmljax: {' '.join(message.split())}"
-    _write_error(shortened(line, 2000))
+    _write_error(one_line(f"dmljax: {message}", 2000))
 
 
 def _write_error(line: str) -> None:

@@ -131,9 +131,8 @@ def as_member(operator: str, name: str, value: Any, enum_type: type[Member]) -> 
     )
 
 
-# How much a message shows.
-LONGEST_PATH = 300  # characters of a path
-MOST_NAMES = 12  # of a list
+# How many characters of a path a message shows.
+LONGEST_PATH = 300
 
 
 def as_python(value: Any) -> str:
@@ -147,7 +146,7 @@ def as_python(value: Any) -> str:
     if type(value) is int and value.bit_length() > 128:  # 64 are legal
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
     try:
-        return shortened(" ".join(repr(value).split()))
+        return one_line(repr(value), 60)
     except ValueError:  # there is such an integer inside
         return f"too long to show (of type {type(value).__name__})"
 
@@ -192,6 +191,11 @@ def shortened(text: str, most: int = 60) -> str:
     return f"{escaped(text[: most - 3])}... ({len(text)} characters)"
 
 
+def one_line(text: str, most: int = 300) -> str:
+    """Joins the lines of a text, such as an error of JAX, and shortens it."""
+    return shortened(" ".join(text.split()), most)
+
+
 def quoted(name: str, most: int = 60) -> str:
     """Quotes a name that comes from a file, escaped and shortened."""
     return f"'{shortened(name, most)}'"
@@ -213,7 +217,8 @@ def as_json(value: Any) -> str:
 def listed(names: Iterable[str]) -> str:
     """Joins names by commas. Of many it gives the first, and how many there are."""
     every = list(names)
-    text = ", ".join(map(quoted, every[:MOST_NAMES]))
-    if len(every) > MOST_NAMES:
+    most = 12
+    text = ", ".join(map(quoted, every[:most]))
+    if len(every) > most:
         text += f", ... ({len(every)} in all)"
     return text or "none"

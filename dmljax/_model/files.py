@@ -18,7 +18,15 @@ from typing import Any, TextIO
 
 import numpy as np
 
-from dmljax._check import LONGEST_PATH, ModelError, as_python, quoted, shortened, show
+from dmljax._check import (
+    LONGEST_PATH,
+    ModelError,
+    as_python,
+    one_line,
+    quoted,
+    shortened,
+    show,
+)
 from dmljax._directml.tensor import DataType
 from dmljax._model.format import DATA_TYPES, ResourceFields
 
@@ -153,10 +161,9 @@ def converting(what: str) -> Iterator[None]:
     except ModelError:
         raise
     except Exception as error:  # a damaged file makes decoders raise almost anything
-        text = " ".join(str(error).split())
         # Pillow writes "<... object at 0x...>" where a file has no name.
-        text = re.sub(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>", "", text)
-        reason = shortened(text, 120) or type(error).__name__
+        text = re.sub(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>", "", str(error))
+        reason = one_line(text, 120) or type(error).__name__
         raise ModelError(f"{what} cannot be converted: {reason}") from error
 
 

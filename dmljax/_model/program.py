@@ -8,7 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from dmljax._check import ModelError, shortened
+from dmljax._check import ModelError, one_line
 from dmljax._directml.strides import read, write
 from dmljax._model.format import at_place
 from dmljax._model.parse import Dispatch, Model
@@ -30,16 +30,11 @@ def execute(model: Model, device: jax.Device | None) -> dict[Version, np.ndarray
             written = jax.device_get(jax.jit(program(model))(buffers))
     except (jax.errors.JaxRuntimeError, MemoryError) as error:
         raise ModelError(
-            f"{model.place}: the device could not run it: {one_line(error)}"
+            f"{model.place}: the device could not run it: {one_line(str(error))}"
         ) from error
     versions = {(name, 0): model.resources[name].values for name in model.resources}
     versions.update(written)
     return versions
-
-
-def one_line(error: Exception) -> str:
-    """Joins the lines of an error of JAX, and shortens it."""
-    return shortened(" ".join(str(error).split()), 300)
 
 
 def initial_state(model: Model) -> dict[str, np.ndarray]:
@@ -105,9 +100,15 @@ def _apply(
     # Two outputs may lie in a resource: each is written to the last state.
     for binding, result in zip(command.outputs, results, strict=True):
         tensor, name, begin, end, _ = binding
-        elements = _elements(state[name], tensor.dtype, begin, end)
+        buffer = state[name]
+        elements = _elements(buffer, tensor.dtype, begin, end)
         written = write(tensor, result, elements)
-        state[name] = _with_elements(state[name], written, begin)
+        if buffer.dtype != tensor.dtype:
+            written = _reinterpreted(written, buffer.dtype).ravel()
+        start = begin // buffer.dtype.itemsize
+        before = buffer[:start]
+        after = buffer[start + written.size :]
+        state[name] = jnp.concatenate([before, written, after])
 
 
 def _elements(buffer: Array, dtype: np.dtype, begin: int, end: int) -> Array:
@@ -136,11 +137,3 @@ def _reinterpreted(values: Array, dtype: np.dtype) -> Array:
     process (JAX 0.11.2; openxla/xla#47373 is about the same check).
     """
     return lax.bitcast_convert_type(lax.optimization_barrier(values), dtype)
-
-
-def _with_elements(buffer: Array, elements: Array, begin: int) -> Array:
-    """Replaces the elements of the buffer from a byte on."""
-    if buffer.dtype != elements.dtype:
-        elements = _reinterpreted(elements, buffer.dtype).ravel()
-    start = begin // buffer.dtype.itemsize
-    return jnp.concatenate([buffer[:start], elements, buffer[start + elements.size :]])

@@ -14,11 +14,11 @@ import jax
 import numpy as np
 
 from dmljax._arguments import integer
-from dmljax._check import ModelError, as_python, quoted, shortened
+from dmljax._check import ModelError, as_python, one_line, quoted, shortened
 from dmljax._model.files import MOST_ELEMENTS
 from dmljax._model.output import Targets, print_outputs, write_outputs
 from dmljax._model.parse import parse_model
-from dmljax._model.program import execute, one_line
+from dmljax._model.program import execute
 
 PLATFORMS = ("cpu", "gpu", "tpu")
 
@@ -119,12 +119,13 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
         advice = ""
         if config.jax_platforms:
             advice = f" with JAX_PLATFORMS={shortened(config.jax_platforms)}; unset it"
-        raise ModelError(f"JAX finds no device{advice}: {one_line(error)}") from error
+        reason = one_line(str(error))
+        raise ModelError(f"JAX finds no device{advice}: {reason}") from error
     if device is None:
         return None
     try:
         return jax.local_devices(backend=device)[0]
     except RuntimeError as error:  # its text lists the platforms of this machine
         raise ModelError(
-            f"device {quoted(device)} is not present: {one_line(error)}"
+            f"device {quoted(device)} is not present: {one_line(str(error))}"
         ) from error
