@@ -19,7 +19,6 @@ from dmljax._jax import (
     code_per_thread,
     compute_capability,
     is_exported,
-    module,
     types_of,
     why_divided,
 )
@@ -28,11 +27,6 @@ from dmljax._types import Form, Outputs
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 
-# Pallas' backends, by platform: Mosaic GPU for NVIDIA GPUs, and Mosaic for TPUs.
-BACKENDS = {
-    "cuda": "jax.experimental.pallas.mosaic_gpu",
-    "tpu": "jax.experimental.pallas.tpu",
-}
 # The oldest GPUs for which we compile a kernel that was asked for. Mosaic GPU starts
 # every kernel with instructions that Hopper brought. JAX 0.11.2 leaves them out for
 # older GPUs: the kernels are then compiled for 8.0 and 8.9, as a test does.
@@ -57,15 +51,9 @@ def _run(platform: str, *operands: Array, **static: Any) -> Outputs:
 
 # The kernel of each platform. Tests also have a kernel for "cpu".
 KERNELS: dict[str, Form] = {
-    platform: functools.partial(_run, platform) for platform in BACKENDS
+    "cuda": functools.partial(_run, "cuda"),
+    "tpu": functools.partial(_run, "tpu"),
 }
-
-
-def kernels_available(platform: str) -> bool:
-    """Whether the installed JAX has the backend, and the parts that the kernels use."""
-    if platform == "cuda":
-        return code_per_thread() is not None
-    return platform not in BACKENDS or module(BACKENDS[platform]) is not None
 
 
 def default_kernel(platform: str, context: Context) -> Form | None:
@@ -121,9 +109,9 @@ def _why_no_kernel(
         # JAX does not say the name of a platform that has no lowering rule of its own.
         named = f"the platform {platform!r}" if platform else "this platform"
         problem = f"there is no kernel for {named}"
-    elif not kernels_available(platform):
+    elif platform == "cuda" and code_per_thread() is None:
         problem = (
-            f"it needs {BACKENDS[platform]} as JAX 0.10.2 has it, "
+            "it needs jax.experimental.pallas.mosaic_gpu as JAX 0.10.2 has it, "
             f"while this is JAX {jax.__version__}"
         )
     elif platform == "cuda" and capability is not None and capability < least:

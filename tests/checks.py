@@ -10,14 +10,14 @@ import numpy as np
 import pytest
 
 from dmljax import DescriptorError, PaddingMode
-from dmljax._nonzero_kernels import kernels_available
+from dmljax._jax import code_per_thread
 from tests import samples
 from tests.project.texts import ROOT
 
 # Tests that lower a kernel for NVIDIA GPUs. tests/test_nonzero_kernels.py names the
 # versions of JAX that can.
 needs_kernels = pytest.mark.skipif(
-    not kernels_available("cuda"),
+    code_per_thread() is None,
     reason="mosaic_gpu.kernel of this JAX has no argument out_type",
 )
 needs_devices = pytest.mark.skipif(

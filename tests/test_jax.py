@@ -20,7 +20,6 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 import dmljax.numpy as dnp
 from dmljax import DescriptorError, _jax
-from dmljax._nonzero_kernels import kernels_available
 from tests.checks import assert_same, launches, needs_kernels, python, struct
 from tests.meshes import sharding_of
 from tests.pallas import blocks
@@ -230,7 +229,7 @@ for name in NEEDED:
         NotImplementedError,
         f"no {_jax.UNDOCUMENTED[name]}, wh",
     )
-if kernels_available("cuda"):
+if _jax.code_per_thread() is not None:
     USES["kernel per thread"] = lambda: launches(by_kernel, X)
     ERRORS["devices", "kernel per thread"] = (DescriptorError, "num_devices")
     for name in PER_THREAD:
@@ -274,7 +273,8 @@ def test_the_table_is_complete():
 
 
 def test_versions_of_jax_with_kernels_for_gpus():
-    assert kernels_available("cuda") == (jax.__version_info__ >= (0, 10, 2))
+    is_new = jax.__version_info__ >= (0, 10, 2)
+    assert (_jax.code_per_thread() is not None) == is_new
 
 
 @pytest.mark.parametrize(("name", "use"), ERRORS)

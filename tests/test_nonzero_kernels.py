@@ -29,7 +29,7 @@ def kernels(monkeypatch):
         monkeypatch.setitem(_nonzero_kernels.KERNELS, platform, form("kernel"))
     monkeypatch.delitem(_nonzero_kernels.KERNELS, "cpu", raising=False)
     monkeypatch.setitem(_nonzero_kernels.DEFAULT_FROM, "cuda", LEAST)
-    monkeypatch.setattr(_nonzero_kernels, "kernels_available", lambda platform: True)
+    monkeypatch.setattr(_nonzero_kernels, "code_per_thread", lambda: ())
 
 
 # THE DEFAULT
@@ -99,8 +99,8 @@ def test_other_platforms_have_no_kernel(platform, name):
     assert_refused(f"no kernel for {name}; .*None or 'xla'", platform)
 
 
-def test_without_the_backend_there_is_no_kernel(monkeypatch):
-    monkeypatch.setattr(_nonzero_kernels, "kernels_available", lambda platform: False)
+def test_a_jax_without_code_per_thread_has_no_kernel_for_gpus(monkeypatch):
+    monkeypatch.setattr(_nonzero_kernels, "code_per_thread", lambda: None)
     assert chosen("cuda", toy=DEFAULT) == "definition"
     assert_refused("jax.experimental.pallas.mosaic_gpu as JAX .*; .*None or 'xla'")
 
