@@ -52,26 +52,17 @@ def is_nonzero(x: Array) -> Array:
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
+    # A type without a zero turns 0.0 into another number or NaN. We leave it out.
+    zeros = np.asarray([0.0, -0.0]).astype(x.dtype)
+    zeros = zeros[zeros == 0]
+    patterns = np.unique(zeros.view(f"uint{8 * x.dtype.itemsize}"))
     with mode_of(x):
         bits = as_bits(x)
         nonzero = lax.full_like(bits, True, bool)
-        for pattern in zero_patterns(x.dtype):
+        for pattern in patterns.tolist():
             differs = lax.ne(bits, bits.dtype.type(pattern))
             nonzero = lax.bitwise_and(nonzero, differs)
         return nonzero
-
-
-@functools.cache
-def zero_patterns(dtype: np.dtype) -> tuple[int, ...]:
-    """Returns the bits of the zeros of a floating-point type, from none to two.
-
-    >>> [hex(pattern) for pattern in zero_patterns(np.dtype("float16"))]
-    ['0x0', '0x8000']
-    """
-    # A type without a zero turns 0.0 into another number or NaN. We leave it out.
-    zeros = np.asarray([0.0, -0.0]).astype(dtype)
-    patterns = zeros.view(f"uint{8 * dtype.itemsize}")
-    return tuple(np.unique(patterns[zeros == 0]).tolist())
 
 
 def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:

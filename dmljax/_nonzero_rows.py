@@ -42,7 +42,7 @@ Index = tuple[Array, ...]  # the coordinates of rows along each dimension
 
 
 def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
-    """Returns the valid rows of `x`, and `fill` in place of the others.
+    """Returns the valid rows of `x`, and those of `fill` in place of the others.
 
     `fill` has the type of `x`, and is broadcast. All reads are in range, but for those
     of narrow rows with a derivative.
@@ -137,8 +137,7 @@ def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Reads the row of each element, and keeps the element if it has none."""
     inverse = _inverse(x, valid, index)
     has_row = inverse < to_scalar(rows.shape[0], np.uint32)
-    read = _read(rows, has_row, (inverse,))
-    return jnp.where(repeated(has_row, x), read, x)
+    return read_rows(rows, x, has_row, (inverse,))
 
 
 # The forms that are faster on a platform than a scatter. On a CPU the select took eight

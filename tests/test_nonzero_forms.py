@@ -20,24 +20,12 @@ from dmljax._nonzero_forms import (
     nonzero_words,
     pack,
     sum_in_levels,
-    zero_patterns,
 )
 from tests import oracles, samples, subjects
 from tests.checks import assert_same, launches, needs_devices, needs_kernels, struct
 from tests.meshes import sharding_of
 
 # THE FORMULAS
-
-
-def test_zeros_of_a_type():
-    for name, patterns in (
-        ("float32", (0, 1 << 31)),
-        ("bfloat16", (0, 1 << 15)),
-        ("float8_e4m3fn", (0, 0x80)),
-        ("float8_e4m3b11fnuz", (0,)),
-        ("float8_e8m0fnu", ()),
-    ):
-        assert zero_patterns(jnp.dtype(name)) == patterns
 
 
 TYPES = sorted({name for one in subjects.SUBJECTS.values() for name in one.data_types})
@@ -55,7 +43,11 @@ def patterns(dtype):
     return np.concatenate([*lines, one_bit.view(dtype)])
 
 
-@pytest.mark.parametrize("dtype", TYPES, indirect=True)
+# Types with one zero, and without any.
+FEWER_ZEROS = ["float8_e4m3b11fnuz", "float8_e8m0fnu"]
+
+
+@pytest.mark.parametrize("dtype", [*TYPES, *FEWER_ZEROS], indirect=True)
 def test_flags_of_every_bit_pattern(dtype):
     """Zeros fill the last byte, up to a multiple of 128 elements."""
     x = patterns(dtype)
