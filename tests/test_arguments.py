@@ -567,8 +567,10 @@ def test_integers_and_sequences_of_integers():
 
 
 def test_wrong_dtypes():
-    texts = {dtype: f"{np.dtype(dtype)}{ELEMENTS}" for dtype in NO_TYPES}
-    texts["float31"] = "'float31'; it must be a data type such as jnp.float32"
-    for dtype, text in texts.items():
-        make = functools.partial(diagonal_matrix1, shape=(2, 2), dtype=dtype)
-        assert_refused(DIAGONAL, f"dtype is {text}", make, error=TypeError)
+    make = functools.partial(diagonal_matrix1, shape=(2, 2))
+    for dtype, text in (
+        ("object", f"object{ELEMENTS}"),
+        ("float31", "'float31'; it must be a data type such as jnp.float32"),
+    ):
+        text = f"dtype is {text}"
+        assert_refused(DIAGONAL, text, make, dtype=dtype, error=TypeError)
