@@ -42,7 +42,6 @@ KIND = "it must be TensorDesc"
         (PAD, "dimension_count", 0.5, f"{STATIC} float"),
         (PAD, "end_padding", np.array(3), f"{SEQUENCE} ndarray"),
         (PAD, "padding_mode", 7, "is 7; it must be one of CONSTANT, EDGE"),
-        (PAD, "padding_mode", DataType.FLOAT32, "is <DataType.FLOAT32: 1>; it must"),
         (PAD, "input_tensor", "x", f"is 'x'; {KIND}"),
         (FILL, "output_tensor", None, f"is None; {KIND}"),
         (PAD, "padding_value", 1j, f"is 1j; {REAL}"),
