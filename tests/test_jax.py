@@ -23,6 +23,7 @@ from dmljax import DescriptorError, _jax
 from tests.checks import assert_same, launches, needs_kernels, python, struct
 from tests.meshes import sharding_of
 from tests.pallas import blocks
+from tests.pallas.nonzero import by_kernel
 from tests.project import test_layout
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5
@@ -182,9 +183,6 @@ def exported():
     outputs = export.export(jax.jit(everything))(X, PAIR).call(X, PAIR)
     find = jax.jit(dmljax.nonzero_coordinates)
     return outputs, export.export(find, platforms=["cuda"])(MANY).out_avals[0].shape
-
-
-by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
 
 
 def automatic():

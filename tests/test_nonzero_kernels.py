@@ -13,8 +13,9 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import DescriptorError, _nonzero_kernels
 from dmljax._check import NoKernelError
-from tests.checks import assert_same, lowered
+from tests.checks import assert_same, lowered, struct
 from tests.meshes import sharding_of
+from tests.pallas.nonzero import by_kernel
 from tests.test_primitive import FORMS, TOY, chosen, form, forms_in, shard
 
 LEAST = 8  # the fewest elements for the GPU kernel by default
@@ -68,10 +69,9 @@ def test_sizes_that_the_kernel_refuses_run_in_xla_by_default(monkeypatch):
         raise NoKernelError("NONZERO_COORDINATES: the kernel refuses.")
 
     monkeypatch.setitem(_nonzero_kernels.KERNELS, "cuda", refuses)
-    x = jax.ShapeDtypeStruct((LEAST,), np.float32)
-    asking = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
+    x = struct(np.float32, LEAST)
     with pytest.raises(DescriptorError, match="the kernel refuses"):
-        lowered(asking, x, platform="cuda")
+        lowered(by_kernel, x, platform="cuda")
     text = lowered(dmljax.nonzero_coordinates, x, platform="cuda")
     xla = functools.partial(dmljax.nonzero_coordinates, implementation="xla")
     assert text.count("scatter") == lowered(xla, x, platform="cuda").count("scatter")
@@ -134,7 +134,7 @@ def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, toy, expected):
     shape = export.symbolic_shape(str(size))
     function = jax.jit(functools.partial(toy, times=1))
     program = export.export(function, platforms=("cuda",))
-    text = program(jax.ShapeDtypeStruct(shape, np.float32)).mlir_module()
+    text = program(struct(np.float32, *shape)).mlir_module()
     assert forms_in(text) == expected
 
 
@@ -150,14 +150,14 @@ def test_each_device_runs_the_kernel_where_the_types_say_how_arrays_are_divided(
     """The sizes are those of a part."""
     mapped = shard({"a", "b"}, DEFAULT)
     for size, expected in (2 * LEAST, "kernel"), (2 * LEAST - 2, "definition"):
-        x = jax.ShapeDtypeStruct((size,), np.float32)
+        x = struct(np.float32, size)
         assert forms_in(lowered(mapped, x, platform="cuda")) == expected
         sharding = sharding_of("2x4", P("a"), AxisType.Explicit)
         assert chosen("cuda", toy=DEFAULT, size=size, sharding=sharding) == expected
 
 
 def test_a_kernel_in_a_shard_map_over_some_axes_is_refused():
-    x = jax.ShapeDtypeStruct((LEAST,), np.float32)
+    x = struct(np.float32, LEAST)
     message = r"over the axes that are not manual; leave out axis_names="
     with pytest.raises(DescriptorError, match=message):
         lowered(shard({"a"}, ASKED), x, platform="cuda")

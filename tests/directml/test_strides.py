@@ -13,6 +13,7 @@ import pytest
 
 from dmljax._directml.strides import read, write
 from tests import oracles
+from tests.checks import struct
 from tests.samples import tensor
 
 
@@ -61,8 +62,8 @@ def test_offsets_past_31_bits(strides, transform):
     """
     item = tensor("INT8", 2, 2, strides=strides)
     batch = (3,) if transform is jax.vmap else ()
-    buffer = jax.ShapeDtypeStruct((*batch, 2**31 + 8), jnp.int8)
-    values = jax.ShapeDtypeStruct((*batch, 2, 2), jnp.int8)
+    buffer = struct(np.int8, *batch, 2**31 + 8)
+    values = struct(np.int8, *batch, 2, 2)
     reading = transform(functools.partial(read, item))
     writing = transform(functools.partial(write, item))
     assert "xi64>" in jax.jit(reading).lower(buffer).as_text()

@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 import dmljax.numpy as dnp
-from tests.checks import assert_same
+from tests.checks import assert_same, struct
 from tests.meshes import sharding_of
 from tests.sharded import array
 
@@ -102,7 +102,7 @@ def test_a_converter_of_jaxprs():
     for function in (causal, window, positive, hot, dnp.tril, dnp.triu):
         x = array(shape=(3, 4))
         wanted = function(x)
-        model = jax2onnx.to_onnx(function, [jax.ShapeDtypeStruct(x.shape, x.dtype)])
+        model = jax2onnx.to_onnx(function, [struct(x.dtype, *x.shape)])
         evaluator = reference.ReferenceEvaluator(model)
         (found,) = evaluator.run(None, {evaluator.input_names[0]: x})
         np.testing.assert_array_equal(found, wanted, strict=True)
