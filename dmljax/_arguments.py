@@ -429,6 +429,19 @@ def as_integer(operator: str, name: str, value: Any) -> int:
     return number
 
 
+def as_axis(operator: str, name: str, axis: int, rank: int, reason: str = "") -> int:
+    """Returns an axis. A negative axis counts from the end.
+
+    `reason` ends the message about an axis that is out of range.
+    """
+    number = as_integer(operator, name, axis)
+    if not -rank <= number < rank:
+        raise DescriptorError(
+            f"{operator}: {name} is {number}; it must be in [{-rank}, {rank}){reason}."
+        )
+    return number % rank
+
+
 def integer(value: int) -> int:
     """Returns an integer of NumPy or JAX as Python's, with a hash and no overflow.
 

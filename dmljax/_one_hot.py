@@ -15,6 +15,7 @@ from jax.typing import ArrayLike
 
 from dmljax._arguments import (
     as_array,
+    as_axis,
     as_integer,
     as_size,
     drop_weak_type,
@@ -29,12 +30,8 @@ NAME = "ONE_HOT"
 INDEX = "indices (IndicesTensor)"
 VALUES = "values (ValuesTensor)"
 AXIS = "axis (Axis)"
-# The floats of losses, and integers of as many bits. We measured no other types.
-BITS: dict[np.dtype, np.dtype] = {
-    np.dtype(np.float32): np.dtype(np.uint32),
-    np.dtype(np.float16): np.dtype(np.uint16),
-    np.dtype(jnp.bfloat16): np.dtype(np.uint16),
-}
+# The types of losses. We measured no other types.
+LOSS_TYPES = (np.float32, np.float16, jnp.bfloat16)
 
 
 def one_hot(
@@ -121,12 +118,8 @@ def _one_hot(
             f"{NAME}: {AXIS} is {axis}, while {INDEX} has 0 dimensions; it must have "
             "one of size 1 along axis. Write indices[None]."
         )
-    if not -rank <= axis < rank:
-        raise DescriptorError(
-            f"{NAME}: {AXIS} is {axis}; it must be in [{-rank}, {rank}), as {INDEX} "
-            f"has sizes {show(indices.shape)}."
-        )
-    axis %= rank
+    reason = f", as {INDEX} has sizes {show(indices.shape)}"
+    axis = as_axis(NAME, AXIS, axis, rank, reason)
     names = INDEX, VALUES, AXIS, "size"
     remedy = " jnp.expand_dims(indices, axis) adds an axis of size 1."
     sizes = check_sizes(names, indices.shape, values.shape, size, axis, remedy)
@@ -141,7 +134,7 @@ def _one_hot(
     # DirectML ignores the elements past the second.
     off, on = jnp.ravel(drop_weak_type(values))[:2]
     # Bits have no derivative.
-    if constant and values.dtype in BITS:
+    if constant and values.dtype in LOSS_TYPES:
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)
 
@@ -220,7 +213,7 @@ def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
     We measured the mean loss of smoothed labels in float32 on an H200: 0.227 ms, or
     0.330 with a select (benchmarks/results/nvidia-h200.csv, "[select]").
     """
-    bits = BITS[on.dtype]
+    bits = np.dtype(f"uint{8 * on.dtype.itemsize}")
     on_bits, off_bits = (lax.bitcast_convert_type(side, bits) for side in (on, off))
     chosen = off_bits ^ condition.astype(bits) * (on_bits ^ off_bits)
     return lax.bitcast_convert_type(chosen, on.dtype)

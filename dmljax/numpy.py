@@ -56,8 +56,8 @@ from jax.typing import ArrayLike, DTypeLike
 from dmljax._arguments import (
     WIDE,
     as_array,
+    as_axis,
     as_dtype,
-    as_integer,
     as_number,
     as_size,
     as_sizes,
@@ -772,16 +772,6 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     # The operator sees the values 0 and 1 in an array of NumPy alone.
     off_on = np.array([0, 1], dtype)
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
-
-
-def as_axis(name: str, argument: str, axis: int, rank: int) -> int:
-    """Returns an axis. A negative axis counts from the end."""
-    number = as_integer(name, argument, axis)
-    if not -rank <= number < rank:
-        raise DescriptorError(
-            f"{name}: {argument} is {number}; it must be in [{-rank}, {rank})."
-        )
-    return number % rank
 
 
 # The identity. Its result has a weak type, which no function of JAX gives an array.

@@ -27,6 +27,7 @@ from jax.typing import ArrayLike, DTypeLike
 import dmljax.numpy as dnp
 from dmljax._arguments import (
     as_array,
+    as_axis,
     as_dtype,
     as_integer,
     as_number,
@@ -103,7 +104,7 @@ def pad(
         axes = range(x.ndim)
     widths = as_sizes(name, "pads", _as_numpy(pads))
     padded = [
-        dnp.as_axis(name, "an element of axes", axis, x.ndim)
+        as_axis(name, "an element of axes", axis, x.ndim)
         for axis in as_sizes(name, "axes", _as_numpy(axes))
     ]
     n = len(padded)
@@ -184,7 +185,7 @@ def one_hot(
             f"{name}: indices has data type {show(index.dtype)}; it must have integers "
             "or floats."
         )
-    axis = dnp.as_axis(name, "axis", axis, index.ndim + 1)
+    axis = as_axis(name, "axis", axis, index.ndim + 1)
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
@@ -408,7 +409,7 @@ def compress(
     name = "dmljax.onnx.compress"
     values = jnp.asarray(as_array(name, "x", x))
     if axis is not None:
-        axis = dnp.as_axis(name, "axis", axis, values.ndim)
+        axis = as_axis(name, "axis", axis, values.ndim)
     else:
         axis = 0
         values = values.reshape(-1)
