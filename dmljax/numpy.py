@@ -459,8 +459,8 @@ def extract(
     """
     name = "dmljax.numpy.extract"
     chosen = _as_searchable(name, "condition", condition).reshape(-1)
-    values = _as_array(name, "arr", arr).reshape(-1)
-    return take_slices(name, chosen, values, 0, size, fill_value)
+    values = _as_array(name, "arr", arr)
+    return take_slices(name, chosen, values, None, size, fill_value)
 
 
 def compress(
@@ -508,10 +508,6 @@ def compress(
             "dimension."
         )
     values = _as_array(name, "a", a)
-    if axis is None:
-        axis = 0
-        values = values.reshape(-1)
-    axis = as_axis(name, "axis", axis, values.ndim)
     return take_slices(name, chosen, values, axis, size, fill_value)
 
 
@@ -519,17 +515,28 @@ def take_slices(
     name: str,
     condition: Searchable,
     values: Array,
-    axis: int,
+    axis: int | None,
     size: int | None,
     fill_value: ArrayLike,
+    *,
+    cut: bool = False,
 ) -> Array:
-    """Returns the slices of `values` along `axis` that are chosen, and fills."""
+    """Returns the slices of `values` along `axis` that are chosen, and fills.
+
+    An `axis` of None stands for that of the flat array. With `cut`, slices past the end
+    may be chosen, and are not returned.
+    """
+    if axis is None:
+        axis = 0
+        values = values.reshape(-1)
+    axis = as_axis(name, "axis", axis, values.ndim)
     fill = _as_element(name, "fill_value", values.dtype, fill_value)
     length = values.shape[axis]
     longer = not at_most(condition.size, length)
     within = condition[:length] if longer else condition
     count, coordinates, rows = _find(name, within, size)
-    if longer and size is None and condition[length:].any():
+    may_fail = longer and size is None and not cut
+    if may_fail and condition[length:].any():
         raise DescriptorError(
             f"{name}: condition is true past the end of the axis of {length} elements."
         )

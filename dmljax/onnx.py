@@ -327,11 +327,12 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> Array:
         )
     if np.ndim(upper) > 0 or upper not in (0, 1):
         raise DescriptorError(f"{name}: upper is {upper!r}; it must be True or False.")
+    diagonal = _as_diagonal(name, k)
     begin = end = None
     if upper:
-        end = _as_bound(name, k)
+        end = dnp.as_bound(diagonal)
     else:
-        begin = _as_bound(name, k, 1)
+        begin = dnp.as_bound(diagonal, 1)
     return diagonal_matrix1(matrix, value=0, fill_begin=begin, fill_end=end)
 
 
@@ -367,8 +368,9 @@ def eye_like(
         result_type = _TYPES[as_integer(name, "dtype", result_type)]
     result_type = as_dtype(name, result_type)
     check_x64(name, "the result (dtype)", result_type)
-    begin = _as_bound(name, k)
-    end = _as_bound(name, k, 1)
+    diagonal = _as_diagonal(name, k)
+    begin = dnp.as_bound(diagonal)
+    end = dnp.as_bound(diagonal, 1)
     # JAX makes them on the device of x.
     zeros = jnp.zeros_like(array, dtype=result_type)
     return diagonal_matrix1(zeros, fill_begin=begin, fill_end=end)
@@ -408,15 +410,10 @@ def compress(
     """
     name = "dmljax.onnx.compress"
     values = jnp.asarray(as_array(name, "x", x))
-    if axis is not None:
-        axis = as_axis(name, "axis", axis, values.ndim)
-    else:
-        axis = 0
-        values = values.reshape(-1)
-    length = values.shape[axis]
-    chosen = as_array(name, "condition", condition).reshape(-1)[:length]
+    chosen = as_array(name, "condition", condition).reshape(-1)
     fill = _as_scalar(name, "fill_value", fill_value, values.dtype)
-    return drop_weak_type(dnp.take_slices(name, chosen, values, axis, size, fill))
+    taken = dnp.take_slices(name, chosen, values, axis, size, fill, cut=True)
+    return drop_weak_type(taken)
 
 
 def _as_numpy(value: Any) -> Any:
@@ -458,14 +455,11 @@ def _as_data(name: str, argument: str, value: Any) -> Array:
     return saturate(jnp.asarray(array), jnp.result_type(int))
 
 
-def _as_bound(name: str, k: Any, offset: int = 0) -> Any:
-    """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
-    diagonal: Any
+def _as_diagonal(name: str, k: Any) -> Any:
+    """Returns the number of a diagonal as an integer, or as an array if it is data."""
     if isinstance(k, Array) or is_symbolic_dim(k):
-        diagonal = _as_data(name, "k", k)
-    else:
-        diagonal = as_integer(name, "k", _as_number(name, "k", k))
-    return dnp.as_bound(diagonal, offset)
+        return _as_data(name, "k", k)
+    return as_integer(name, "k", _as_number(name, "k", k))
 
 
 def _only_element(name: str, argument: str, array: Any) -> Any:
