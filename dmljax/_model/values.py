@@ -81,52 +81,39 @@ def _initial_values(fields: ResourceFields, folder: Path, room: Room) -> np.ndar
             "and a list of objects with 'type' and 'value' carry their own types."
         )
     if isinstance(values, list):
-        return _read_numbers(values, data_type)
+        return _as_array(values, data_type, "initialValues")
     if isinstance(values, Repeated | Steps):
         return _generate(values, data_type, room)
     return read_source(values.source_path, fields, folder, room)
 
 
-def _read_numbers(values: list[Any], data_type: DataType) -> np.ndarray:
-    """Makes an array of a list of numbers."""
-    # A list may have millions of elements, and NumPy takes them all at once. If it
-    # can't, `_read_number` finds the element that is wrong.
-    with contextlib.suppress(OverflowError):
-        if data_type.dtype.kind == "f" or {int}.issuperset(map(type, values)):
-            return _as_array(values, data_type)
-    numbers = []
-    for index, value in enumerate(values):
-        numbers.append(_read_number(value, data_type, f"initialValues[{index}]"))
-    return _as_array(numbers, data_type)
-
-
-def _as_array(values: Any, data_type: DataType) -> np.ndarray:
-    """Makes an array. A number past the largest float becomes infinity."""
-    with np.errstate(over="ignore"):
-        if data_type == DataType.FLOAT16:
-            # The tool reads a half as a float32, and so rounds it twice.
-            values = np.array(values, np.float32)
-        return np.array(values, data_type.dtype)
-
-
-def _read_number(value: float, data_type: DataType, what: str) -> float:
-    """Returns a number for an element. `what` names it in messages.
+def _as_array(values: Any, data_type: DataType, what: str) -> np.ndarray:
+    """Makes an array of a number, or of a list of them. `what` names it in messages.
 
     An integer must fit. Python can't convert an integer past the largest double, while
-    other numbers past the largest float become infinity later.
+    other numbers past the largest float become infinity.
     """
-    if data_type.dtype.kind == "f":
-        try:
-            return float(value)
-        except OverflowError:
-            raise ModelError(
-                f"{what} is {as_json(value)}, which is too large for {data_type.name}."
-            ) from None
-    limits = np.iinfo(data_type.dtype)
-    if type(value) is int and limits.min <= value <= limits.max:
-        return value
+    dtype = data_type.dtype
+    is_list = isinstance(values, list)
+    numbers = values if is_list else [values]
+    # A list may have millions of elements, and NumPy takes them all at once.
+    with contextlib.suppress(OverflowError), np.errstate(over="ignore"):
+        if dtype.kind == "f" or {int}.issuperset(map(type, numbers)):
+            if data_type == DataType.FLOAT16:
+                # The tool reads a half as a float32, and so rounds it twice.
+                values = np.array(values, np.float32)
+            return np.array(values, dtype)
+    if is_list:
+        # This raises the error of the first element that is wrong.
+        for index, value in enumerate(values):
+            _as_array(value, data_type, f"{what}[{index}]")
+    if dtype.kind == "f":
+        raise ModelError(
+            f"{what} is {as_json(values)}, which is too large for {data_type.name}."
+        )
+    limits = np.iinfo(dtype)
     raise ModelError(
-        f"{what} is {as_json(value)}; {data_type.name} holds the integers "
+        f"{what} is {as_json(values)}; {data_type.name} holds the integers "
         f"{limits.min} to {limits.max}."
     )
 
@@ -145,8 +132,8 @@ def _join_mixed(elements: list[Element], data_type: DataType) -> np.ndarray:
             raise ModelError(
                 f"{what} 'type' is UNKNOWN; it must be one of {', '.join(DATA_TYPES)}."
             )
-        number = _read_number(element.value, element.type, f"{what} 'value'")
-        content += _as_array([number], element.type).tobytes()
+        number = _as_array(element.value, element.type, f"{what} 'value'")
+        content += number.tobytes()
     return np.frombuffer(content, np.uint8)
 
 
@@ -154,12 +141,12 @@ def _generate(values: Repeated | Steps, data_type: DataType, room: Room) -> np.n
     """Makes the values that an object describes."""
     room.check(values.value_count, "it")
     if isinstance(values, Repeated):
-        value = _read_number(values.value, data_type, "the field 'value'")
-        return np.full(values.value_count, _as_array(value, data_type))
-    start = _read_number(values.value_start, data_type, "the field 'valueStart'")
-    delta = _read_number(values.value_delta, data_type, "the field 'valueDelta'")
-    array = np.full(values.value_count, _as_array(delta, data_type))
-    array[:1] = _as_array(start, data_type)
+        value = _as_array(values.value, data_type, "the field 'value'")
+        return np.full(values.value_count, value)
+    start = _as_array(values.value_start, data_type, "the field 'valueStart'")
+    delta = _as_array(values.value_delta, data_type, "the field 'valueDelta'")
+    array = np.full(values.value_count, delta)
+    array[:1] = start
     # The sum is computed in the type, as the tool does it: floats are rounded in every
     # step, and integers wrap around.
     with np.errstate(over="ignore", invalid="ignore"):
