@@ -23,7 +23,7 @@ from dmljax._check import DescriptorError, as_python, decide_at_most, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
 from dmljax._nonzero_kernels import Implementation, default_kernel, required_kernel
 from dmljax._primitive import OperatorPrimitive
-from dmljax._sharding import Division, devices_along, explicit_mesh
+from dmljax._sharding import Division, divided_axes, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, to_scalar
 
 NAME = "NONZERO_COORDINATES"
@@ -171,16 +171,17 @@ def _split(x: Array, parts: int) -> tuple[Array, Array]:
             f"{NAME}: parts is {parts}; it must divide the first dimension of {X}, "
             f"which has sizes {show(x.shape)}.{hint}"
         )
-    # A part may not straddle two devices: finding its rows would need an exchange.
-    devices = devices_along(x, 0)
-    if parts % devices != 0:
-        raise DescriptorError(
-            f"{NAME}: parts is {parts}; it must be a multiple of {devices}, the number "
-            "of devices over which the first dimension is sharded."
-        )
     sharding = None
     mesh = explicit_mesh(x)
     if mesh is not None:
+        # A part may not straddle two devices: finding its rows would need an exchange.
+        names = divided_axes(x).get(0, ())
+        devices = math.prod(mesh.shape[name] for name in names)
+        if parts % devices != 0:
+            raise DescriptorError(
+                f"{NAME}: parts is {parts}; it must be a multiple of {devices}, the "
+                "number of devices over which the first dimension is sharded."
+            )
         # JAX asks which of the two new dimensions keeps the sharding of the first.
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))

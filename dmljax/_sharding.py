@@ -29,17 +29,29 @@ from dmljax._types import Outputs
 def explicit_mesh(*operands: Array) -> AbstractMesh | None:
     """Returns the mesh if an operand is sharded over explicit axes of it, else None."""
     for operand in operands:
-        if _divided(operand):
+        if divided_axes(operand):
             mesh: AbstractMesh = jax.typeof(operand).sharding.mesh
             return mesh
     return None
 
 
-def devices_along(x: Array, dimension: int) -> int:
-    """Returns the number of devices that share a dimension over explicit mesh axes."""
-    mesh = jax.typeof(x).sharding.mesh
-    names = _divided(x).get(dimension, ())
-    return math.prod(mesh.shape[name] for name in names)
+def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
+    """Returns the mesh axes of each dimension that the type of `x` divides.
+
+    The type of an array names explicit axes alone: an array that is sharded over
+    automatic axes, and a part inside a shard_map, have None for each dimension.
+    """
+    divided = {}
+    spec = jax.typeof(x).sharding.spec
+    if spec.unreduced:
+        raise NotImplementedError(
+            f"dmljax: an array of sizes {show(x.shape)} is unreduced over the mesh "
+            f"axes {sorted(spec.unreduced)}; jax.reshard to another sharding sums it."
+        )
+    for dimension, entry in enumerate(spec):
+        if entry:
+            divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
+    return divided
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,7 +84,7 @@ def over_explicit_mesh(
     """
     axes: dict[int, tuple[str, ...]] = {}
     for operand in operands:
-        for dimension, names in _divided(operand).items():
+        for dimension, names in divided_axes(operand).items():
             # A dimension of size 1 is shared: every device needs its element. Two
             # operands divide a dimension alike: `jax.vmap` refuses other batches, and
             # all operands but one have size 1 along other dimensions.
@@ -122,25 +134,6 @@ def by_xla(
     explicit = tuple(name for name, axis_type in axes if axis_type == AxisType.Explicit)
     divided: Callable[..., Any]
     divided = jax.sharding.auto_axes(function, axes=explicit, out_sharding=shardings)
-    return divided
-
-
-def _divided(x: Array) -> dict[int, tuple[str, ...]]:
-    """Returns the mesh axes of each dimension that the type of `x` divides.
-
-    The type of an array names explicit axes alone: an array that is sharded over
-    automatic axes, and a part inside a shard_map, have None for each dimension.
-    """
-    divided = {}
-    spec = jax.typeof(x).sharding.spec
-    if spec.unreduced:
-        raise NotImplementedError(
-            f"dmljax: an array of sizes {show(x.shape)} is unreduced over the mesh "
-            f"axes {sorted(spec.unreduced)}; jax.reshard to another sharding sums it."
-        )
-    for dimension, entry in enumerate(spec):
-        if entry:
-            divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
     return divided
 
 
