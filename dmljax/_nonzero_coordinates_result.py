@@ -375,10 +375,9 @@ def _take(
     method = "NonzeroCoordinates.take"
     results = []
     for name, x, fill in zip(names, arrays, fills, strict=True):
-        leading = _leading_dimensions(method, nonzero, name, x)
-        sizes = nonzero.coordinates.shape[:-1] + x.shape[leading:]
+        sizes = _row_sizes(method, nonzero, name, x)
         check_elements(method, sizes)
-        spec = _rows_spec(x, nonzero, leading)
+        spec = _rows_spec(x, nonzero, sizes)
         operands = nonzero, drop_weak_type(x), fill
         results.append(_over_mesh(read_rows, sizes, spec, *operands))
     return results
@@ -395,9 +394,8 @@ def _write(
     method = f"NonzeroCoordinates.{verb}"
     results = []
     for (name, row_name), x, rows in zip(names, arrays, row_arrays, strict=True):
-        leading = _leading_dimensions(method, nonzero, name, x)
+        wanted = _row_sizes(method, nonzero, name, x)
         taken = f"take({name}) for {name} of sizes {show(x.shape)}"
-        wanted = nonzero.coordinates.shape[:-1] + x.shape[leading:]
         remedy = ""
         if rows.ndim == 0:
             value = "x + rows" if verb == "add" else "rows"
@@ -413,7 +411,7 @@ def _write(
                 f"{name}.astype(int)."
             )
         result = drop_weak_type(x)
-        if 0 not in x.shape[:leading] + rows.shape:
+        if 0 not in x.shape + rows.shape:
             write: Any = add_rows if verb == "add" else write_rows
             spec = jax.typeof(x).sharding.spec
             operands = nonzero, result, drop_weak_type(rows)
@@ -422,26 +420,15 @@ def _write(
     return results
 
 
-def _leading_dimensions(
+def _row_sizes(
     method: str, nonzero: NonzeroCoordinates, name: str, x: Array
-) -> int:
-    """Returns how many dimensions of `x` come before those of a row.
+) -> tuple[int, ...]:
+    """Returns the sizes of the rows of `x`: of all rows, with their own dimensions.
 
-    They are those of a batch, and those of the array that was searched. The sizes of
-    both must be the same.
+    `x` must begin with the sizes of the batch and of the array that was searched.
     """
-    if isinstance(nonzero._searched, str):
-        raise DescriptorError(f"{method}: {LOST[nonzero._searched]}")
-    sizes, _ = nonzero._searched
-    batch = _batch_sizes(method, nonzero)
-    columns = nonzero.coordinates.shape[-1]
-    if columns < len(sizes):
-        raise DescriptorError(
-            f"{method}: the coordinates have columns={columns}, while the array that "
-            f"was searched has sizes {show(sizes)}; write columns={len(sizes)}, one "
-            "for each dimension, or leave it out."
-        )
-    wanted = batch + sizes
+    batch, searched = _searched_sizes(method, nonzero)
+    wanted = batch + searched
     if x.ndim < len(wanted) or not all(map(same_size, wanted, x.shape)):
         text = (
             f"{method}: {name} has sizes {show(x.shape)}; it must begin with "
@@ -453,8 +440,19 @@ def _leading_dimensions(
                 "to them, or call this method inside of the vmap."
             )
         raise DescriptorError(text)
-    _check_index_mode(method, nonzero, name, x, len(wanted))
-    return len(wanted)
+    *rows, _ = nonzero.coordinates.shape
+    # Without x64 mode, JAX indexes with int32, and would wrap a larger index in
+    # silence. The inverse index has the numbers of rows. JAX takes symbolic sizes to be
+    # below 2^31.
+    indexed = [*x.shape[: len(wanted)], rows[-1]]
+    known = [size for size in indexed if isinstance(size, int)]
+    if max(known, default=0) >= 2**31 and not x64_enabled():
+        raise DescriptorError(
+            f"{method}: {name} has sizes {show(x.shape)}, and there are {rows[-1]} "
+            "rows; indices of 2^31 and more need JAX's x64 mode. Turn it on by "
+            "jax.config.update('jax_enable_x64', True)."
+        )
+    return (*rows, *x.shape[len(wanted) :])
 
 
 def same_size(wanted: int | str, size: Any) -> bool:
@@ -469,10 +467,17 @@ def same_size(wanted: int | str, size: Any) -> bool:
     return known or str(wanted) == str(size)
 
 
-def _batch_sizes(method: str, nonzero: NonzeroCoordinates) -> tuple[Any, ...]:
-    """Returns the sizes of the batch that a vmap put before the result."""
+def _searched_sizes(
+    method: str, nonzero: NonzeroCoordinates
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Returns the sizes of a vmap's batch, and of the array that was searched.
+
+    The result must know them, and must be whole, with a column for each dimension.
+    """
+    if isinstance(nonzero._searched, str):
+        raise DescriptorError(f"{method}: {LOST[nonzero._searched]}")
+    sizes, parts = nonzero._searched
     count, coordinates = nonzero
-    _, parts = nonzero._searched
     has_all_parts = parts is None or count.shape[-1:] == (parts,)
     if not has_all_parts or coordinates.shape[:-2] != count.shape:
         text = "" if parts is None else f" of parts={parts}"
@@ -482,25 +487,15 @@ def _batch_sizes(method: str, nonzero: NonzeroCoordinates) -> tuple[Any, ...]:
             "the result before you slice it, and inside of the jax.shard_map where it "
             "was made."
         )
-    return count.shape if parts is None else count.shape[:-1]
-
-
-def _check_index_mode(
-    method: str, nonzero: NonzeroCoordinates, name: str, x: Array, leading: int
-) -> None:
-    """Requires x64 mode for large indices: without it, JAX indexes with int32.
-
-    It would wrap a larger index in silence. The inverse index has the numbers of rows.
-    JAX takes symbolic sizes to be below 2^31.
-    """
-    rows = nonzero.coordinates.shape[-2]
-    sizes = [n for n in (*x.shape[:leading], rows) if isinstance(n, int)]
-    if max(sizes, default=0) >= 2**31 and not x64_enabled():
+    columns = coordinates.shape[-1]
+    if columns < len(sizes):
         raise DescriptorError(
-            f"{method}: {name} has sizes {show(x.shape)}, and there are {rows} rows; "
-            "indices of 2^31 and more need JAX's x64 mode. Turn it on by "
-            "jax.config.update('jax_enable_x64', True)."
+            f"{method}: the coordinates have columns={columns}, while the array that "
+            f"was searched has sizes {show(sizes)}; write columns={len(sizes)}, one "
+            "for each dimension, or leave it out."
         )
+    batch = count.shape if parts is None else count.shape[:-1]
+    return batch, sizes
 
 
 def _by_parts(
@@ -531,14 +526,15 @@ def _by_parts(
         index[0] = index[0] - part * to_scalar(length, integer)
     for _ in batch:
         function = jax.vmap(function, in_axes=(0, 0 if other.ndim else None, 0, 0))
-    valid = valid_rows(nonzero.count, rows)
-    return function(x, other, valid, tuple(index)).reshape(sizes)
+    return function(x, other, nonzero.valid, tuple(index)).reshape(sizes)
 
 
 # SEVERAL DEVICES
 
 
-def _rows_spec(x: Array, nonzero: NonzeroCoordinates, leading: int) -> list[Any]:
+def _rows_spec(
+    x: Array, nonzero: NonzeroCoordinates, sizes: tuple[int, ...]
+) -> list[Any]:
     """Returns the mesh axes of the rows of `x`, for a result over explicit axes.
 
     The first dimensions of the rows are those of the count, and the last are those of
@@ -547,8 +543,9 @@ def _rows_spec(x: Array, nonzero: NonzeroCoordinates, leading: int) -> list[Any]
     axes = jax.typeof(x).sharding.spec
     counts = jax.typeof(nonzero.count).sharding.spec
     first = [names or others for names, others in zip(axes, counts, strict=False)]
-    spec = [*first, None, *axes[leading:]]
-    sizes = nonzero.coordinates.shape[:-1] + x.shape[leading:]
+    spec = [*first, None]
+    of_row = len(sizes) - len(spec)  # dimensions
+    spec += axes[len(axes) - of_row :]
     mesh = explicit_mesh(x, nonzero.count)
     # A mesh axis divides a single dimension, and into equal parts. Others are whole.
     used: set[str] = set()
