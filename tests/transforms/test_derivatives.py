@@ -16,21 +16,13 @@ import dmljax
 from tests import samples
 from tests.checks import each_mode, lowered, struct
 from tests.samples import Sample
-from tests.subjects import FORMS
 from tests.transforms import dense
 
 each_linear = dense.each_operator(linear=True)
 
 
-def cases():
-    """Every linear operator in every type with a derivative. None has a kernel."""
-    for name, uses in FORMS.items():
-        if uses[0].linear:
-            for dtype in samples.INEXACT:
-                yield pytest.param(uses, dtype, id=f"{name}-{dtype}")
-
-
-@pytest.mark.parametrize(("uses", "dtype"), list(cases()), indirect=["dtype"])
+@each_linear
+@pytest.mark.parametrize("dtype", samples.INEXACT, indirect=True)
 def test_derivatives(uses, dtype):
     """Forward, reverse, linearized, transposed: all are the matrix."""
 
