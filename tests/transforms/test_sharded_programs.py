@@ -191,24 +191,6 @@ def test_several_meshes_in_one_program():
     dense.assert_equal(both(mask, x), both(MASK, array()))
 
 
-def in_a_loop(x):
-    """A loop that carries the operators' results, as small whole numbers."""
-
-    def step(x, _):
-        y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
-        y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
-        count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
-        return y + rows[:, :, None].astype(y.dtype), count
-
-    final, counts = jax.lax.scan(step, x, None, length=3)
-    return jnp.sum(final * final), counts
-
-
-def test_a_scan_and_its_gradient():
-    program = jax.value_and_grad(in_a_loop, has_aux=True)
-    run(program, sharding_of("8", P("a")), array())
-
-
 def output_of(*command, **environment):
     """The output of another Python process."""
     done = python(*command, **environment)
