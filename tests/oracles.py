@@ -77,7 +77,8 @@ def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
     """Returns (count, coordinates), with the last columns of each coordinate.
 
     With `parts`, each part has a count and coordinates of its own. With `size`, there
-    are `size` rows: more rows are cut, and missing rows are filled.
+    are `size` rows: more rows are cut, and missing rows are filled. With fill=None they
+    are undefined, and zeros here.
     """
     x = np.asarray(x)
     columns = max(x.ndim, 1) if columns is None else columns
@@ -85,7 +86,7 @@ def nonzero_coordinates(x, *, columns=None, fill=0, parts=None, size=None):
     most = x.size // counts.size
     rows = most if size is None else size
     shape = (counts.size, max(most, rows), columns)
-    coordinates = np.full(shape, fill, np.uint32)
+    coordinates = np.full(shape, fill or 0, np.uint32)
     for coordinate in np.ndindex(x.shape):
         if nonzero(x[coordinate]):
             part = coordinate[0] * parts // x.shape[0] if parts else 0

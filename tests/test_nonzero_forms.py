@@ -84,7 +84,7 @@ def test_rows_of_each_form(form, size):
         batch = share(density)
         for found, fill in zip(find(batch), fills, strict=True):
             lines = [
-                oracles.nonzero_coordinates(mask, size=size, fill=fill or 0)
+                oracles.nonzero_coordinates(mask, size=size, fill=fill)
                 for mask in batch
             ]
             assert_same(found, tuple(map(np.stack, zip(*lines, strict=True))))

@@ -11,12 +11,6 @@ from tests import oracles
 from tests.meshes import DOCS
 from tests.subjects import DESCRIBED, SUBJECTS
 
-
-def of_subjects(field):
-    """The operators whose subject has a value in this field."""
-    return {name for name, subject in SUBJECTS.items() if getattr(subject, field)}
-
-
 # The needs of an operator: the file for each, and the operators that have it. The tests
 # of pages and of sharding read the sections of docs/operators/<operator>.md.
 SUBJECT = "SUBJECT in tests/subjects/<operator>.py"
@@ -33,7 +27,8 @@ NEEDS = {
     ),
 }
 for field in ("samples", "edges", "errors", "sharded"):
-    NEEDS[field] = (f"{field}= of {SUBJECT}", of_subjects(field))
+    having = {name for name, subject in SUBJECTS.items() if getattr(subject, field)}
+    NEEDS[field] = (f"{field}= of {SUBJECT}", having)
 
 
 @pytest.mark.parametrize("need", NEEDS)

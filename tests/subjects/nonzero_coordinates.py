@@ -25,16 +25,11 @@ def nonzero_coordinates(x, *, fill=0, **options):
     return count, coordinates
 
 
-def nonzero_coordinates_oracle(x, *, fill=0, **options):
-    """The oracle, with zeros in rows that are undefined."""
-    return oracles.nonzero_coordinates(x, fill=fill or 0, **options)
-
-
 _nonzero = functools.partial(
     Sample,
     "nonzero_coordinates",
     nonzero_coordinates,
-    nonzero_coordinates_oracle,
+    oracles.nonzero_coordinates,
     linear=False,
 )
 
