@@ -80,7 +80,7 @@ FORMS = {
         "each head",
         _swapped(lax, "optimization_barrier", lambda numbers: numbers),
     ),
-    "select": Plain("cpu gpu", "smooth", _swapped(_one_hot, "LOSS_TYPES", ())),
+    "select": Plain("cpu gpu", "smooth", _swapped(_one_hot, "_choose_bits", jnp.where)),
     "values": Plain(
         "cpu gpu",
         "loss of labels",

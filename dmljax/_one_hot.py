@@ -23,15 +23,13 @@ from dmljax._arguments import (
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import DescriptorError, decide_at_most, show
-from dmljax._types import to_scalar
+from dmljax._types import as_bits, to_scalar
 
 NAME = "ONE_HOT"
 # The arguments of the function, as its messages name them.
 INDEX = "indices (IndicesTensor)"
 VALUES = "values (ValuesTensor)"
 AXIS = "axis (Axis)"
-# The types of losses. We measured no other types.
-LOSS_TYPES = (np.float32, np.float16, jnp.bfloat16)
 
 
 def one_hot(
@@ -133,8 +131,8 @@ def _one_hot(
         return lax.convert_element_type(condition, values.dtype)
     # DirectML ignores the elements past the second.
     off, on = jnp.ravel(drop_weak_type(values))[:2]
-    # Bits have no derivative.
-    if constant and values.dtype in LOSS_TYPES:
+    # Bits have no derivative. Losses have these types, and we measured no others.
+    if constant and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)
 
@@ -213,7 +211,8 @@ def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
     We measured the mean loss of smoothed labels in float32 on an H200: 0.227 ms, or
     0.330 with a select (benchmarks/results/nvidia-h200.csv, "[select]").
     """
-    bits = np.dtype(f"uint{8 * on.dtype.itemsize}")
-    on_bits, off_bits = (lax.bitcast_convert_type(side, bits) for side in (on, off))
-    chosen = off_bits ^ condition.astype(bits) * (on_bits ^ off_bits)
+    on_bits = as_bits(on)
+    off_bits = as_bits(off)
+    is_on = condition.astype(on_bits.dtype)
+    chosen = off_bits ^ is_on * (on_bits ^ off_bits)
     return lax.bitcast_convert_type(chosen, on.dtype)

@@ -284,20 +284,14 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
         return by_axes(write_strips, x, *value, **static)
     with mode_of(x):
         # XLA for CPUs converts bfloat16 to float32 and back. It copies integers.
-        (padded,) = by_axes(write_strips, as_bits(x), **static)
-        return (lax.bitcast_convert_type(keep_fusible(padded), x.dtype),)
-
-
-def keep_fusible(x: Array) -> Array:
-    """Returns integers by an xor with 0, so that XLA fuses the updates before it.
-
-    XLA for GPUs does an update at the end of a program in place, by a kernel of its own
-    for each. It fuses updates that something follows. The barrier hides the 0, because
-    XLA would remove an xor that changes nothing (docs/development/lab_notes.md,
-    "Strips over automatic axes").
-    """
-    zero = lax.optimization_barrier(lax.full((), 0, x.dtype))
-    return lax.bitwise_xor(x, lax.broadcast(zero, x.shape))
+        (bits,) = by_axes(write_strips, as_bits(x), **static)
+        # XLA for GPUs does an update at the end of a program in place, by a kernel of
+        # its own for each. It fuses updates that something follows, such as an xor. The
+        # barrier hides the 0, because XLA would remove an xor that changes nothing
+        # (docs/development/lab_notes.md, "Strips over automatic axes").
+        zero = lax.optimization_barrier(lax.full((), 0, bits.dtype))
+        bits = lax.bitwise_xor(bits, lax.broadcast(zero, bits.shape))
+        return (lax.bitcast_convert_type(bits, x.dtype),)
 
 
 def join(
