@@ -16,9 +16,9 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NoReturn, TextIO
+from typing import NoReturn, TextIO
 
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, one_line
@@ -38,12 +38,11 @@ DOCUMENTATION = "documentation: help(dmljax) in Python"
 
 
 class _Parser(argparse.ArgumentParser):
-    """A parser that shows its errors in one line, without a usage."""
+    """A parser whose errors are shown in one line, without a usage."""
 
     def error(self, message: str) -> NoReturn:
-        """Shows an error, and exits as argparse does."""
-        _complain(f"{message} (see {self.prog} --help)")
-        sys.exit(2)
+        """Raises an error, which `main` shows."""
+        raise ModelError(f"{message} (see {self.prog} --help)")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -62,8 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if sys.stdout is not None:
             sys.stdout.flush()
         return 0
-    # argparse raises it for --help and --version, _Parser for wrong arguments, and
-    # _exit_on_signals for SIGTERM.
+    # argparse raises it for --help and --version, and _exit_on_signals for SIGTERM.
     except SystemExit as done:
         return int(done.code or 0)
     except BrokenPipeError:  # such as `dmljax support | head -1`
@@ -114,12 +112,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
-    run = _add_verb(
-        commands,
-        _run,
-        "run model files of DirectML's DxDispatch",
-        "run model.json --check",
+    about = "run model files of DirectML's DxDispatch"
+    run = commands.add_parser(
+        "run",
+        help=about,
+        description=about,
+        epilog=f"example: dmljax run model.json --check; {DOCUMENTATION}",
     )
+    run.set_defaults(command=_run)
     run.add_argument(
         "models",
         nargs="+",
@@ -151,28 +151,16 @@ def _parser() -> argparse.ArgumentParser:
         help="how many elements a model may have; 2^28 if absent",
     )
 
-    support = _add_verb(
-        commands, _support, "show the supported ranks and types", "support padding"
+    about = "show the supported ranks and types"
+    support = commands.add_parser(
+        "support",
+        help=about,
+        description=about,
+        epilog=f"example: dmljax support padding; {DOCUMENTATION}",
     )
+    support.set_defaults(command=_support)
     support.add_argument("operator", nargs="?", metavar="OPERATOR")
     return parser
-
-
-def _add_verb(
-    commands: Any,
-    command: Callable[[argparse.Namespace], None],
-    description: str,
-    example: str,
-) -> argparse.ArgumentParser:
-    """Adds the verb of an example, which runs `command`."""
-    verb: argparse.ArgumentParser = commands.add_parser(
-        example.split()[0],
-        help=description,
-        description=description,
-        epilog=f"example: dmljax {example}; {DOCUMENTATION}",
-    )
-    verb.set_defaults(command=command)
-    return verb
 
 
 # Running models
