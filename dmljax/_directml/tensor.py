@@ -203,17 +203,34 @@ def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) 
             f"{MAX_ELEMENTS} are allowed."
         )
     if tensor.strides is not None:
-        _check_strides(has, tensor, tensor.strides, output=output)
-    _check_bytes(has, tensor)
+        _check_strides(has, tensor, output=output)
+    total = tensor.total_tensor_size_in_bytes
+    if total is not None:
+        size = f"{has} TotalTensorSizeInBytes {as_python(total)}"
+        implied = tensor.implied_size_in_bytes
+        if type(total) is not int or total < implied:
+            raise DescriptorError(
+                f"{size}; its sizes and strides need an integer of at least {implied}."
+            )
+        if total >= 2**64:
+            raise DescriptorError(f"{size}; it must be a UINT64, less than 2^64.")
+    width = tensor.dtype.itemsize
+    alignment = tensor.guaranteed_base_offset_alignment
+    is_power = type(alignment) is int and alignment & (alignment - 1) == 0
+    if not is_power or (alignment != 0 and not width <= alignment < 2**32):
+        raise DescriptorError(
+            f"{has} GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 "
+            f"or a power of two of at least {width}, the size of an element of "
+            f"{tensor.data_type.name}, and less than 2^32."
+        )
 
 
-# Each error begins with `has`, such as "PADDING: tensor 'InputTensor' has".
+def _check_strides(has: str, tensor: TensorDesc, *, output: bool) -> None:
+    """Checks the strides. Errors begin with `has`, as in `check_tensor`.
 
-
-def _check_strides(
-    has: str, tensor: TensorDesc, strides: tuple[int, ...], *, output: bool
-) -> None:
-    """An input may overlap itself, and only its own elements are read."""
+    An input may overlap itself, and only its own elements are read.
+    """
+    strides = tensor.element_strides
     both = f"sizes {show(tensor.sizes)} and strides {show(strides)}"
     if len(strides) != len(tensor.sizes):
         raise DescriptorError(f"{has} {both}; there must be a stride for each size.")
@@ -241,27 +258,4 @@ def _check_strides(
         raise DescriptorError(
             f"{has} TotalTensorSizeInBytes {as_python(total)}, a buffer of "
             f"{show(tensor.buffer_length)} elements; {most}"
-        )
-
-
-def _check_bytes(has: str, tensor: TensorDesc) -> None:
-    """Checks the size in bytes and the alignment."""
-    width = tensor.dtype.itemsize
-    total = tensor.total_tensor_size_in_bytes
-    if total is not None:
-        size = f"{has} TotalTensorSizeInBytes {as_python(total)}"
-        implied = tensor.implied_size_in_bytes
-        if type(total) is not int or total < implied:
-            raise DescriptorError(
-                f"{size}; its sizes and strides need an integer of at least {implied}."
-            )
-        if total >= 2**64:
-            raise DescriptorError(f"{size}; it must be a UINT64, less than 2^64.")
-    alignment = tensor.guaranteed_base_offset_alignment
-    is_power = type(alignment) is int and alignment & (alignment - 1) == 0
-    if not is_power or (alignment != 0 and not width <= alignment < 2**32):
-        raise DescriptorError(
-            f"{has} GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 "
-            f"or a power of two of at least {width}, the size of an element of "
-            f"{tensor.data_type.name}, and less than 2^32."
         )
