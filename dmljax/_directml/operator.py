@@ -126,24 +126,19 @@ class Operator(Struct, Generic[Result], eq=False):
     def _identity(self) -> tuple[Any, ...]:
         identity = [type(self.desc), self.feature_level]
         for each in dataclasses.fields(self.desc):
-            identity.append(_bits(getattr(self.desc, each.name)))
+            value = getattr(self.desc, each.name)
+            if isinstance(value, (int, float, np.number)):
+                # A NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
+                if math.isnan(value):
+                    value = np.float64(value).tobytes()
+                elif value == 0:
+                    value = 0, math.copysign(1, value)
+            identity.append(value)
         return tuple(identity)
 
     @functools.cached_property
     def _hash(self) -> int:
         return hash(self._identity)
-
-
-def _bits(value: Any) -> Any:
-    """Returns a key to compare `value` by.
-
-    A NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
-    """
-    if not isinstance(value, (int, float, np.number)):
-        return value
-    if math.isnan(value):
-        return np.float64(value).tobytes()
-    return value, value == 0 and math.copysign(1, value) < 0
 
 
 def create_operator(
