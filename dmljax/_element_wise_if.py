@@ -6,6 +6,8 @@ operand has.
 
 from __future__ import annotations
 
+from typing import Any
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -71,24 +73,25 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
     condition = as_array(NAME, CONDITION, condition)
-    a = as_number(a)
-    b = as_number(b)
-    if is_python_number(a) and is_python_number(b):
+    first: Any = as_number(a)
+    second: Any = as_number(b)
+    first_is_number = is_python_number(first)
+    second_is_number = is_python_number(second)
+    if first_is_number and second_is_number:
         raise TypeError(
             f"{NAME}: {A} and {B} are both Python numbers; one must be an array, which "
             "gives the result its type. Write for example jnp.asarray(b)."
         )
+    if not first_is_number:
+        first = as_array(NAME, A, first)
+    if not second_is_number:
+        second = as_array(NAME, B, second)
     # A Python number takes the type of the other operand.
-    if is_python_number(a):
-        b = as_array(NAME, B, b)
-        a = from_python(NAME, A, a, b.dtype)
-    elif is_python_number(b):
-        a = as_array(NAME, A, a)
-        b = from_python(NAME, B, b, a.dtype)
-    else:
-        a = as_array(NAME, A, a)
-        b = as_array(NAME, B, b)
-    return _element_wise_if(condition, a, b)
+    if first_is_number:
+        first = from_python(NAME, A, first, second.dtype)
+    if second_is_number:
+        second = from_python(NAME, B, second, first.dtype)
+    return _element_wise_if(condition, first, second)
 
 
 @compiled()
@@ -144,5 +147,6 @@ def promotion_rank(array: Array) -> int:
     """
     if array.ndim == 0 and array.dtype == np.bool_:
         return 3
-    weak = jax.typeof(array).weak_type
-    return (1 if array.ndim else 2) if weak else 0
+    if not jax.typeof(array).weak_type:
+        return 0
+    return 1 if array.ndim else 2

@@ -455,8 +455,11 @@ def _summands(
     """
     size = cotangent.shape[axis] - before - after
     parts = [(0, size)]  # the input coordinates from and to which each part reaches
-    if mode is not PaddingMode.CONSTANT:
-        parts += [(-before, 0)] * bool(before) + [(size, size + after)] * bool(after)
+    has_strips = mode is not PaddingMode.CONSTANT
+    if before and has_strips:
+        parts.append((-before, 0))
+    if after and has_strips:
+        parts.append((size, size + after))
     if cut and mode is not PaddingMode.EDGE:
         parts = [piece for part in parts for piece in _cut(*part, size, mode)]
     summands = []
@@ -507,7 +510,18 @@ def _summand(
         return part, phase
     if at_most(last + 1, size) and at_most(length - 1, last):
         return lax.rev(part, (axis,)), last - length + 1
-    return _sum_periods(part, phase, size, axis, mode), 0
+    # A strip of any length. With zeros it is a whole number of periods, and can be
+    # reshaped.
+    periods = -(-(phase + length) // period)
+    part = place_in_zeros(part, axis, phase, periods * period)
+    shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
+    total = part.reshape(shape).sum(axis, dtype=part.dtype)
+    direct = lax.slice_in_dim(total, 0, size, axis=axis)
+    if at_most(period, size):
+        return direct, 0
+    # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
+    mirrored = lax.rev(lax.slice_in_dim(total, size, period, axis=axis), (axis,))
+    return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size), 0
 
 
 def _phase(coordinate: int, period: int) -> int:
@@ -520,24 +534,6 @@ def _phase(coordinate: int, period: int) -> int:
         if at_most(0, phase) and at_most(phase + 1, period):
             return phase
     return coordinate % period
-
-
-def _sum_periods(
-    part: Array, phase: int, size: int, axis: int, mode: PaddingMode
-) -> Array:
-    """Sums a strip of any length, which begins at this phase, into the inside."""
-    period, mirror = fold(size, mode)
-    # With zeros the strip is a whole number of periods, and can be reshaped.
-    periods = -(-(phase + part.shape[axis]) // period)
-    part = place_in_zeros(part, axis, phase, periods * period)
-    shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
-    part = part.reshape(shape).sum(axis, dtype=part.dtype)
-    direct = lax.slice_in_dim(part, 0, size, axis=axis)
-    if at_most(period, size):
-        return direct
-    # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
-    mirrored = lax.rev(lax.slice_in_dim(part, size, period, axis=axis), (axis,))
-    return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
 
 
 def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array:
