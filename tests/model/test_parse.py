@@ -95,12 +95,12 @@ def test_long_values_are_shortened():
 # Dispatchables
 
 
-@pytest.mark.parametrize("name", ["hlsl", "onnx", "DML_OPERATOR_GEMM"])
-def test_other_dispatchables(name):
+def test_other_dispatchables():
     """They are refused before any data is read."""
-    other = m.edited(m.padding_model(), "pad", {"type": name, "sourcePath": "add.hlsl"})
+    shader = {"type": "hlsl", "sourcePath": "add.hlsl"}
+    other = m.edited(m.padding_model(), "pad", shader)
     assert m.refusal(m.edited(other, "input.initialValues", "deferred")) == (
-        f"model, dispatchable 'pad': the type '{name}' is not an operator of dmljax; "
+        "model, dispatchable 'pad': the type 'hlsl' is not an operator of dmljax; "
         f"the operators are {', '.join(DESCRIPTORS)}."
     )
 
