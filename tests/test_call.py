@@ -20,7 +20,7 @@ MOST = 2**32 - 1
     [
         ((), lambda x: dmljax.diagonal_matrix1(shape=(2**31, 0)), (2**31, 0)),
         (
-            (1, 0),
+            (),
             lambda x: dmljax.diagonal_matrix1(shape=(0, 2**31 - 1)),
             (0, 2**31 - 1),
         ),

@@ -93,7 +93,7 @@ def assert_refused(message, platform="cuda", **options):
 
 @pytest.mark.parametrize(
     ("platform", "name"),
-    [("rocm", "this platform"), ("METAL", "this platform"), ("cpu", "the pl.* 'cpu'")],
+    [("rocm", "this platform"), ("cpu", "the pl.* 'cpu'")],
 )
 def test_other_platforms_have_no_kernel(platform, name):
     assert_refused(f"no kernel for {name}; .*None or 'xla'", platform)
