@@ -80,11 +80,6 @@ def test_sizes_that_the_kernel_refuses_run_in_xla_by_default(monkeypatch):
 # A KERNEL BY REQUEST
 
 
-@pytest.mark.parametrize("platform", ["cuda", "tpu"])
-def test_a_kernel_that_is_asked_for_runs_for_any_size(platform):
-    assert chosen(platform, toy=ASKED, size=1) == "kernel"
-
-
 def assert_refused(message, platform="cuda", **options):
     """The kernel is, and no other form runs instead."""
     with pytest.raises(DescriptorError, match=f"^NONZERO_COORDINATES: .*{message}"):
@@ -107,13 +102,14 @@ def test_a_jax_without_code_per_thread_has_no_kernel_for_gpus(monkeypatch):
 
 @pytest.mark.parametrize("found", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)])
 def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
+    """Then it runs for any size."""
     monkeypatch.setattr(_nonzero_kernels, "compute_capability", lambda: found)
     by_default = "kernel" if found >= (9, 0) else "definition"
     assert chosen("cuda", toy=DEFAULT) == by_default
-    assert chosen("tpu", toy=ASKED) == "kernel"
+    assert chosen("tpu", toy=ASKED, size=1) == "kernel"
     least = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
     if found >= least:
-        assert chosen("cuda", toy=ASKED) == "kernel"
+        assert chosen("cuda", toy=ASKED, size=1) == "kernel"
     else:
         assert_refused(rf"compute capability {least[0]}\.0 or later")
 
