@@ -116,8 +116,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         check_support(operator, self.support, level, named)
         for name, tensor in named.items():
             check_x64(operator, f"tensor '{name}'", tensor.dtype)
-        same = [c_name(name) for name in self.same_type]
-        types = {name: named[name].dtype for name in same if name in named}
+        types = {}
+        for name in self.same_type:
+            if name in tensors:
+                types[c_name(name)] = tensors[name].dtype
         require_same(operator, "data types", types)
         shapes = self.output_shapes(level)
         for name, shape in zip(self.outputs, shapes, strict=True):

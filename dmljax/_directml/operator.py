@@ -82,14 +82,14 @@ class Operator(Struct, Generic[Result], eq=False):
 
     def __call__(self, *arrays: ArrayLike) -> Result:
         """Computes the outputs for the arrays of the input tensors."""
+        operator = self.desc.operator
         names = self._input_names
         if len(arrays) != len(names):
             raise TypeError(
-                f"{self.desc.operator}: {len(arrays)} input arrays were given; the "
+                f"{operator}: {len(arrays)} input arrays were given; the "
                 f"descriptor has {len(names)} input tensors "
                 f"({', '.join(names) or 'none'})."
             )
-        operator = self.desc.operator
         tensors = self.desc.input_tensors().values()
         converted = []
         for name, tensor, array in zip(names, tensors, arrays, strict=True):
