@@ -87,18 +87,17 @@ def read_file(path: Path, what: str, elements: int = 0) -> bytes:
     # A device or a pipe may have no end.
     if os.path.exists(path) and not os.path.isfile(path):
         raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
-    content = b""
     try:
         size = os.path.getsize(path)
-        if size <= MOST_BYTES + 8 * elements:
-            with open(path, "rb") as file:
-                content = file.read(size)
+        _check_length(size, what, elements)
+        with open(path, "rb") as file:
+            return file.read(size)
+    except ModelError:  # is a ValueError, too
+        raise
     except OSError as error:
         raise ModelError(f"{what} cannot be read: {error.strerror}.") from error
     except ValueError as error:  # such as a null character, which no path may have
         raise ModelError(f"{what} is not a path: {error}.") from error
-    _check_length(size, what, elements)
-    return content
 
 
 def _check_length(size: int, what: str, elements: int = 0) -> None:
