@@ -55,13 +55,7 @@ class Dispatch(NamedTuple):
     desc: OperatorDesc
     inputs: list[Binding]
     outputs: list[Binding]
-
-    @property
-    def written(self) -> list[str]:
-        """The resources of the outputs, without repetition."""
-        # Their order is a part of the program that JAX looks up in a persistent cache.
-        # A set has another order in each process.
-        return sorted({binding.resource for binding in self.outputs})
+    written: list[Version]  # the resources of the outputs after it
 
 
 class Model(NamedTuple):
@@ -86,8 +80,9 @@ def parse_model(
     folder = Path()
     place = "model"
     if isinstance(source, (str, os.PathLike)):
-        folder = Path(source).parent
-        place = f"model {quoted(str(Path(source)), LONGEST_PATH)}"
+        source = Path(source)
+        folder = source.parent
+        place = f"model {quoted(str(source), LONGEST_PATH)}"
     elif not isinstance(source, Mapping):
         place = "model on standard input"
     with at_place(place):
@@ -122,8 +117,8 @@ def parse_model(
                 )
             command = decode(classes[kind.lower()], value)
             if isinstance(command, DispatchFields):
-                dispatches[where] = _bind(command, dispatchables, resources, room)
-                writes.update(dispatches[where].written)
+                dispatch = _bind(command, dispatchables, resources, writes, room)
+                dispatches[where] = dispatch
             else:
                 name = command.resource
                 _check_names("resource", resources, name)
@@ -137,8 +132,8 @@ def parse_model(
 
 def _load(source: Any) -> Any:
     """Returns the content of a model."""
-    if isinstance(source, (str, os.PathLike)):
-        return read_jsonc(read_file(Path(source), "it"))
+    if isinstance(source, Path):
+        return read_jsonc(read_file(source, "it"))
     if not isinstance(source, Mapping):
         return read_jsonc(read_stream(source))
     # A dict is read by way of JSON: tuples become lists, and keys become names. Unlike
@@ -164,9 +159,10 @@ def _bind(
     command: DispatchFields,
     dispatchables: Mapping[str, Dispatchable],
     resources: Mapping[str, Resource],
+    writes: Counter[str],
     room: Room,
 ) -> Dispatch:
-    """Places the tensors of a dispatch in their resources."""
+    """Places the tensors of a dispatch in their resources, and counts its writes."""
     _check_names("dispatchable", dispatchables, command.dispatchable)
     _check_names("resource", resources, *(v.name for v in command.bindings.values()))
     dispatchable = dispatchables[command.dispatchable]
@@ -205,7 +201,13 @@ def _bind(
         Room(room.limit).check(math.prod(tensor.sizes), f"tensor '{name}'")
     _check_apart(desc, bindings)
     outputs = [bindings.pop(field) for field in desc.outputs]
-    return Dispatch(desc, list(bindings.values()), outputs)
+    written = []
+    # Their order is a part of the program that JAX looks up in a persistent cache. A
+    # set has another order in each process.
+    for name in sorted({binding.resource for binding in outputs}):
+        writes[name] += 1
+        written.append((name, writes[name]))
+    return Dispatch(desc, list(bindings.values()), outputs, written)
 
 
 def _place_tensor(

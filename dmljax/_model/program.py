@@ -1,6 +1,5 @@
 """The program of a model: one compiled function of all dispatches."""
 
-from collections import Counter
 from collections.abc import Callable, Mapping
 
 import jax
@@ -70,15 +69,13 @@ def program(
 
     def dmljax_model(initial: dict[str, Array]) -> dict[Version, Array]:
         state = dict(initial)
-        writes: Counter[str] = Counter()
         versions = {}
         for place, command in model.dispatches.items():
             with at_place(place):
                 _apply(command, state, initial)
-            for name in command.written:
-                writes[name] += 1
-                version = name, writes[name]
+            for version in command.written:
                 if version in returned:
+                    name, _ = version
                     values = model.resources[name].values
                     versions[version] = _elements(
                         state[name], values.dtype, 0, values.nbytes
