@@ -147,6 +147,27 @@ def test_a_batch_of_lines_that_are_sharded_anyhow(kind):
     dense.assert_equal(program(placed), program([x] * len(specs)))
 
 
+# PROGRAMS AROUND THE OPERATORS
+
+
+@each_kind
+def test_second_derivatives(kind):
+    """Exactly: a quadratic form of small whole numbers."""
+
+    def loss(x):
+        y = dmljax.padding(x, (1,), (7,), mode=PaddingMode.REFLECTION)
+        return jnp.sum(dmljax.element_wise_if(y > 0, y * y, 3 * y))
+
+    x = array(shape=(16,))
+
+    def both(x, direction):
+        product = jax.jvp(jax.grad(loss), (x,), (direction,))
+        # JAX's own hessian makes a matrix that is sharded twice.
+        return product, jax.hessian(loss)(x) if kind == AxisType.Auto else None
+
+    run(both, sharding_of("8", P("a"), kind), x, x[::-1].copy())
+
+
 # PERSISTENT PROGRAMS
 
 
@@ -189,6 +210,24 @@ def test_several_meshes_in_one_program():
     mask = jax.device_put(MASK, sharding_of("8", P("a")))
     x = jax.device_put(array(), sharding_of("2x4", P("a", "b")))
     dense.assert_equal(both(mask, x), both(MASK, array()))
+
+
+def in_a_loop(x):
+    """A loop that carries the operators' results, as small whole numbers."""
+
+    def step(x, _):
+        y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
+        y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
+        count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
+        return y + rows[:, :, None].astype(y.dtype), count
+
+    final, counts = jax.lax.scan(step, x, None, length=3)
+    return jnp.sum(final * final), counts
+
+
+def test_a_scan_and_its_gradient():
+    program = jax.value_and_grad(in_a_loop, has_aux=True)
+    run(program, sharding_of("8", P("a")), array())
 
 
 def output_of(*command, **environment):
