@@ -68,7 +68,10 @@ def search(
     """Finds the bit word of each row by bisection: the form before the forward fill."""
     row = lax.iota(np.uint32, rows)
     word = jnp.searchsorted(starts, row, side="right").astype(np.int32) - 1
-    return _nonzero_forms.offsets_in_words(words, starts, origin, word)
+    bit = _nonzero_forms.find_bit(words[word], row - starts[word])
+    offset = origin + word.astype(np.uint32) * np.uint32(32) + bit
+    total = starts[-1] + lax.population_count(words[-1])
+    return jnp.where(row < total, offset, 0)
 
 
 _swapped, _dict = mock.patch.object, mock.patch.dict

@@ -294,7 +294,7 @@ def scatter_bits(words: Array, starts: Array, origin: Array, rows: int) -> Array
 
 
 def fill_forward(words: Array, starts: Array, origin: Array, rows: int) -> Array:
-    """Finds the bit word of each row of a line by a forward fill.
+    """Returns the offset of each row of a line, and finds its bit word by a fill.
 
     A bit word that has a bit writes its index into its first row: a single write for 32
     elements. A running maximum copies the index to the rows up to the next bit word.
@@ -303,12 +303,7 @@ def fill_forward(words: Array, starts: Array, origin: Array, rows: int) -> Array
     index = lax.iota(np.int32, words.size)
     zeros = jnp.zeros(rows, np.int32)
     word = lax.cummax(zeros.at[begin].set(index, **WRITE_ONCE))
-    return offsets_in_words(words, starts, origin, word)
-
-
-def offsets_in_words(words: Array, starts: Array, origin: Array, word: Array) -> Array:
-    """Finds the bit of each row in the bit word of this row, and returns its offset."""
-    row = lax.iota(np.uint32, word.size)
+    row = lax.iota(np.uint32, rows)
     before = row - starts[word]  # set bits of the word below the bit of this row
     bit = find_bit(words[word], before)
     offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + bit
