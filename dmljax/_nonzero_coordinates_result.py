@@ -535,23 +535,25 @@ def _by_parts(
 def _rows_spec(
     x: Array, nonzero: NonzeroCoordinates, sizes: tuple[int, ...]
 ) -> list[Any]:
-    """Returns the mesh axes of the rows of `x`, for a result over explicit axes.
+    """Returns the explicit mesh axes of the rows of `x`, if there are any.
 
     The first dimensions of the rows are those of the count, and the last are those of
     `x`.
     """
+    mesh = explicit_mesh(x, nonzero.count)
+    if mesh is None:
+        return []
     axes = jax.typeof(x).sharding.spec
     counts = jax.typeof(nonzero.count).sharding.spec
     first = [names or others for names, others in zip(axes, counts, strict=False)]
     spec = [*first, None]
     of_row = len(sizes) - len(spec)  # dimensions
     spec += axes[len(axes) - of_row :]
-    mesh = explicit_mesh(x, nonzero.count)
     # A mesh axis divides a single dimension, and into equal parts. Others are whole.
     used: set[str] = set()
     for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
         entry = {names} if isinstance(names, str) else set(names or ())
-        devices = math.prod(mesh.shape[name] for name in entry) if mesh else 1
+        devices = math.prod(mesh.shape[name] for name in entry)
         if used & entry or size % devices != 0:
             spec[dimension] = None
         else:

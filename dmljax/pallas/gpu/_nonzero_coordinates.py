@@ -59,13 +59,11 @@ from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 def nonzero_coordinates(
     x: Array,
     *origin: Array,
-    rank: int,
-    size: int | None,
-    columns: int,
     fill: int | None,
+    **static: Any,
 ) -> Outputs:
     """Finds the coordinates: a form of the operator."""
-    lines, restore = flatten_lines(x, *origin, rank=rank, size=size, columns=columns)
+    lines, restore = flatten_lines(x, *origin, **static)
     batch, elements = lines.x.shape
     rows = lines.rows
     written = min(rows, elements)
@@ -84,13 +82,13 @@ def nonzero_coordinates(
         warps=plan.warps,
         outputs=[
             jax.ShapeDtypeStruct((batch,), np.uint32),
-            jax.ShapeDtypeStruct((batch * written * columns,), np.uint32),
+            jax.ShapeDtypeStruct((batch * written * plan.columns,), np.uint32),
         ],
         posts=plan.posts,
         shared=plan.shared,
         plan=plan,
     )
-    coordinates = coordinates.reshape(batch, written, columns)
+    coordinates = coordinates.reshape(batch, written, plan.columns)
     if rows > written:  # this is rare, and not worth a path in the kernel
         more = ((0, 0, 0), (0, rows - written, 0), (0, 0, 0))
         coordinates = lax.pad(coordinates, np.uint32(fill or 0), more)
@@ -107,7 +105,8 @@ def find_in_shares(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
     # Thread i of a warp has the sums of chunk i. Each warp computes them for itself.
     chunks = plan.warps * plan.chunks
     has_chunk = p.lane < chunks
-    counts = t.select(has_chunk, p.chunk_counts.load(t.select(has_chunk, p.lane, 0)), 0)
+    loaded = p.chunk_counts.load(t.select(has_chunk, p.lane, 0))
+    counts = t.select(has_chunk, loaded, 0)
     ends = t.warp_scan(counts)
     total = t.shuffle(ends, WARP - 1)
     before = _sum_programs(p, index, total) if plan.posts else t.constant(0)
