@@ -254,22 +254,31 @@ def _diagonal_matrix1(
         for axis in (rank - 2, rank - 1)
     )
     if span is None:
-        filled = _is_filled(row, column, *bounds)
+        top_x, is_ordered, begin, end = _spread(row, column, *bounds)
     else:
-        begin, end = span
-        # The comparisons with both bounds differ outside of the span, whichever bound
-        # is smaller. XLA can't know that no diagonal has the number INT32_MAX.
         top_x = column - row
-        is_below = end == INT32_MAX or top_x < end
-        filled = (end >= begin) ^ ((top_x >= begin) ^ is_below)
+        begin, end = map(np.int32, span)
+        is_ordered = end >= begin
+    # The comparisons with both bounds differ outside of the span, whichever bound is
+    # smaller. Diagonals are counted in int32, as the bounds are.
+    is_below = top_x < end
+    if span is not None and end == INT32_MAX:
+        # XLA does not know that no diagonal has this number. With a comparison, small
+        # triangles took 1.2 times as long on a CPU with JAX 0.10.2.
+        is_below = True
+    filled = is_ordered ^ ((top_x >= begin) ^ is_below)
     # Without an `x`, all elements share a single zero, and no array is read.
     zero = np.zeros((), described.dtype)
     on, off = (zero if array is None else drop_weak_type(array) for array in (value, x))
     return jnp.where(filled, on, off)
 
 
-def _is_filled(row: Array, column: Array, *bounds: ArrayLike) -> Array:
-    """Returns whether each element is filled, for scalar bounds that are data."""
+def _spread(row: Array, column: Array, *bounds: ArrayLike) -> Any:
+    """Returns the number of each element's diagonal, and scalar bounds that are data.
+
+    The result is the diagonal, whether begin <= end, begin and end. All of them have
+    the full size.
+    """
     sharding = jax.typeof(row).sharding
     begin, end = (jnp.asarray(bound, np.int32) for bound in bounds)
     # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
@@ -287,6 +296,4 @@ def _is_filled(row: Array, column: Array, *bounds: ArrayLike) -> Array:
         for each in (is_ordered, begin, end)
     )
     row, column = (lax.select_n(is_ordered, each, each) for each in (row, column))
-    top_x = column - row
-    filled: Array = is_ordered ^ ((top_x >= begin) ^ (top_x < end))
-    return filled
+    return column - row, is_ordered, begin, end
