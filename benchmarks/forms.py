@@ -67,7 +67,7 @@ def search(
 ) -> jax.Array:
     """Finds the bit word of each row by bisection: the form before the forward fill."""
     row = lax.iota(np.uint32, rows)
-    word = jnp.searchsorted(starts, row, side="right").astype(np.int32) - 1
+    word = jnp.searchsorted(starts, row, side="right") - 1
     bit = _nonzero_forms.find_bit(words[word], row - starts[word])
     offset = origin + word.astype(np.uint32) * np.uint32(32) + bit
     total = starts[-1] + lax.population_count(words[-1])

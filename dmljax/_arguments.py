@@ -429,7 +429,13 @@ def as_integer(operator: str, name: str, value: Any) -> int:
     return number
 
 
-def as_axis(operator: str, name: str, axis: int, rank: int, reason: str = "") -> int:
+def as_axis(
+    operator: str,
+    name: str,
+    axis: int,
+    rank: int,
+    reason: str = "",
+) -> int:
     """Returns an axis. A negative axis counts from the end.
 
     `reason` ends the message about an axis that is out of range.

@@ -237,7 +237,13 @@ def _outputs(
     return [jax.ShapeDtypeStruct(each, np.uint32) for each in sizes]
 
 
-def _division(x: Array, *_: Array, rank: int, size: int | None, **__: Any) -> Division:
+def _division(
+    x: Array,
+    *_: Array,
+    rank: int,
+    size: int | None,
+    **__: Any,
+) -> Division:
     """Divides the batch alone: a row depends on all elements of the tensor before it.
 
     All rows of a divided tensor take 1.4 ms on two H200s if each device gathers the

@@ -163,7 +163,8 @@ def pack(x: Array, multiple: int = BIT_WORD) -> Array:
     """
     lines, elements = x.shape
     length = -(-elements // multiple) * multiple
-    flags = jnp.pad(is_nonzero(x), [(0, 0), (0, length - elements)])
+    flags = is_nonzero(x)
+    flags = jnp.pad(flags, [(0, 0), (0, length - elements)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
     # The barrier keeps XLA from packing a constant mask on the host, at 2 to 3 s for
     # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the comparison
@@ -363,7 +364,6 @@ def sum_in_levels(values: Array) -> Array:
 
 # THE FORM FOR CPUS
 
-ROUND = 8  # bytes of flags that the walk visits in a round, or all of a shorter line
 BLOCK = 256  # rows whose offsets become coordinates at once
 
 
@@ -410,8 +410,9 @@ def nonzero_walk(
 def pack_rounds(x: Array) -> Array:
     """Packs the flags of lines as (rounds of all lines, bytes of a round)."""
     height, elements = x.shape
-    is_short = isinstance(elements, int) and elements < 8 * ROUND
-    step = -(-elements // 8) if is_short else ROUND
+    step = 8  # bytes of a round, or all of a shorter line
+    if isinstance(elements, int) and elements < 8 * step:
+        step = -(-elements // 8)
     width = -(-elements // (8 * step))  # rounds of a line
     length = width * step * 8
     flags = is_nonzero(x)

@@ -53,8 +53,8 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
         # Nothing is read, but the result is made of `x`: JAX ignores the device of an
         # argument that a program does not read.
         row_sizes = x.shape[len(index) :]
-        widths = [(0, valid.shape[0], 0)] + [(0, 0, 0)] * len(row_sizes)
-        rows = lax.pad(x.reshape(0, *row_sizes), x.dtype.type(0), widths)
+        widths = [(0, valid.shape[0])] + [(0, 0)] * len(row_sizes)
+        rows = jnp.pad(x.reshape(0, *row_sizes), widths)
     return jnp.where(repeated(valid, rows), rows, fill)
 
 

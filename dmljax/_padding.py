@@ -221,7 +221,13 @@ def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
     return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
 
 
-def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
+def _division(
+    x: Array,
+    *_: Any,
+    start: Pads,
+    end: Pads,
+    **__: Any,
+) -> Division:
     """Padding is independent along the dimensions that it does not pad."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
     return Division({*range(x.ndim)} - padded, "as operands")

@@ -209,11 +209,10 @@ def gather(
     """
     size = x.shape[axis]
     count = before + size + after
-    are_known = all(isinstance(n, int) for n in (*x.shape, before, after))
-    # A table of a huge axis would make a huge program.
-    by_table &= are_known and count <= 2**20
+    # All sizes must be known. A table of a huge axis would make a huge program.
+    by_table &= isinstance(count * x.size, int) and count <= 2**20
     batch = tuple(range(axis)) if by_table else ()
-    others = [i for i in range(x.ndim) if i != axis and i not in batch]
+    others = [i for i in range(len(batch), x.ndim) if i != axis]
     # The greatest number here is a position plus less than a period, and a period is at
     # most 2 * size. Indexing also computes with the other sizes of `x`.
     with index_mode(count + 2 * size, *x.shape) as integer:
@@ -358,7 +357,8 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
-    run, behind = (math.prod(x.shape[axis:]) for axis in (last, last + 1))
+    run = math.prod(x.shape[last:])
+    behind = math.prod(x.shape[last + 1 :])
     # A join of a narrow type pays for runs of 224 elements, and does not for 64, or for
     # 16 elements and more behind the last padded axis, which a gather copies at once
     # (benchmarks/results/x86_64-cpu.csv, uint8, "patches" and "reflect padding",
@@ -408,7 +408,13 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
 # THE ADJOINT
 
 
-def adjoint(cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode) -> Outputs:
+def adjoint(
+    cotangent: Array,
+    *,
+    start: Pads,
+    end: Pads,
+    mode: PaddingMode,
+) -> Outputs:
     """Adds the padding of the cotangent to its inside, axis by axis."""
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
         (cotangent, _), *more = _summands(cotangent, axis, before, after, mode)
@@ -520,7 +526,8 @@ def _summand(
     if at_most(period, size):
         return direct, 0
     # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
-    mirrored = lax.rev(lax.slice_in_dim(total, size, period, axis=axis), (axis,))
+    mirrored = lax.slice_in_dim(total, size, period, axis=axis)
+    mirrored = lax.rev(mirrored, (axis,))
     return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size), 0
 
 
@@ -541,10 +548,11 @@ def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array
     whole = [part for part, _ in summands if part.shape[axis] == size]
     total = functools.reduce(lax.add, whole)
     others = [(part, at) for part, at in summands if part.shape[axis] < size]
-    ends = {at + part.shape[axis] for part, at in others}
-    cuts = sorted({0, size, *ends, *(at for _, at in others)})
+    cuts = {0, size}
+    for part, at in others:
+        cuts |= {at, at + part.shape[axis]}
     pieces = []
-    for begin, end in itertools.pairwise(cuts):
+    for begin, end in itertools.pairwise(sorted(cuts)):
         piece = lax.slice_in_dim(total, begin, end, axis=axis)
         for part, at in others:
             if at <= begin and end <= at + part.shape[axis]:

@@ -200,7 +200,8 @@ def _why_no_mode(mode: Any) -> str:
         )
     if callable(mode) or mode in _MODES_OF_JAX:
         return f"{text} Use jax.numpy.pad."
-    meant = PaddingMode.OTHER_NAMES.get(str(mode).upper(), str(mode).upper())
+    name = str(mode).upper()
+    meant = PaddingMode.OTHER_NAMES.get(name, name)
     if meant in PaddingMode.__members__:
         return f"{text} Write mode={_MODES[PaddingMode[meant]]!r}."
     return text
@@ -253,7 +254,12 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
     return as_weak_as(x, padded)
 
 
-def argwhere(a: ArrayLike, *, size: int | None = None, fill_value: Any = None) -> Array:
+def argwhere(
+    a: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array:
     """Finds the coordinates of non-zero elements, as ``jax.numpy.argwhere`` does.
 
     Args:
@@ -426,7 +432,8 @@ def _lengthen(x: Array, rows: int, filling: Array) -> Array:
     missing = rows - x.shape[0]
     if missing == 0:
         return x
-    return jnp.concatenate([x, jnp.broadcast_to(filling, (missing, *x.shape[1:]))])
+    more = jnp.broadcast_to(filling, (missing, *x.shape[1:]))
+    return jnp.concatenate([x, more])
 
 
 def extract(
@@ -689,13 +696,18 @@ def _triangle(function: str, m: ArrayLike, k: Any) -> Array:
             raise TypeError(
                 f"{name}: k is {as_python(k)}; it must be an integer."
             ) from None
-    begin = end = None
-    if function == "tril":
-        begin = as_bound(k, 1)
-    else:
-        end = as_bound(k)
-    triangle = diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
+    triangle = keep_triangle(x, k, upper=function == "triu")
     return as_weak_as(x, triangle)
+
+
+def keep_triangle(x: ArrayLike, k: Any, *, upper: bool) -> Array:
+    """Keeps the triangle of matrices from diagonal `k` on, or up to it."""
+    begin = end = None
+    if upper:
+        end = as_bound(k)
+    else:
+        begin = as_bound(k, 1)
+    return diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
 
 
 def as_bound(k: Any, offset: int = 0) -> Any:

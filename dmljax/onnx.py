@@ -258,7 +258,12 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     return element_wise_if(jnp.broadcast_to(chosen, sizes), a, b)
 
 
-def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Fills = 0) -> Array:
+def nonzero(
+    x: ArrayLike,
+    *,
+    size: int | None = None,
+    fill_value: Fills = 0,
+) -> Array:
     """Finds the coordinates of non-zero elements, as ONNX's NonZero does.
 
     Args:
@@ -297,7 +302,12 @@ def nonzero(x: ArrayLike, *, size: int | None = None, fill_value: Fills = 0) -> 
     return jnp.stack(columns)[: array.ndim]
 
 
-def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> Array:
+def trilu(
+    x: ArrayLike,
+    k: ArrayLike = 0,
+    *,
+    upper: bool | int = True,
+) -> Array:
     """Keeps a triangle of matrices, as ONNX's Trilu does.
 
     Args:
@@ -328,12 +338,7 @@ def trilu(x: ArrayLike, k: ArrayLike = 0, *, upper: bool | int = True) -> Array:
     if np.ndim(upper) > 0 or upper not in (0, 1):
         raise DescriptorError(f"{name}: upper is {upper!r}; it must be True or False.")
     diagonal = _as_diagonal(name, k)
-    begin = end = None
-    if upper:
-        end = dnp.as_bound(diagonal)
-    else:
-        begin = dnp.as_bound(diagonal, 1)
-    return diagonal_matrix1(matrix, value=0, fill_begin=begin, fill_end=end)
+    return dnp.keep_triangle(matrix, diagonal, upper=bool(upper))
 
 
 def eye_like(

@@ -69,7 +69,8 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
             columns,
         )
         count = (1,) * len(self.output_count_tensor.sizes)
-        return count, ((1,) * len(leading) + (math.prod(sizes), columns))
+        ones = (1,) * len(leading)
+        return count, (*ones, math.prod(sizes), columns)
 
     def evaluate(self, *arrays: Array) -> NonzeroCoordinates:
         """Returns the count and the coordinates, in the sizes of their tensors."""

@@ -173,7 +173,13 @@ def steps_over(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     return True
 
 
-def check_tensor(operator: str, name: str, tensor: TensorDesc, *, output: bool) -> None:
+def check_tensor(
+    operator: str,
+    name: str,
+    tensor: TensorDesc,
+    *,
+    output: bool,
+) -> None:
     """Enforces the rules that hold for every tensor of every operator.
 
     Args:

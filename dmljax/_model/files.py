@@ -271,7 +271,8 @@ def encode_image(ending: str, values: np.ndarray) -> bytes:
     if values.dtype != np.uint8:
         unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
         values = np.rint(unit * 255).astype(np.uint8)
-    pixels = values.reshape(-1, *values.shape[-2:]).transpose(1, 2, 0)
+    planes = values.reshape(-1, *values.shape[-2:])
+    pixels = planes.transpose(1, 2, 0)
     if pixels.shape[-1] == 1:
         pixels = pixels[..., 0]
     file = io.BytesIO()

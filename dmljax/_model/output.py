@@ -38,7 +38,12 @@ class Targets(NamedTuple):
 Shown = Mapping[str, tuple[Print | WriteFile, Version]]
 
 
-def text_of(name: str, values: np.ndarray, *, verbose: bool = False) -> Iterator[str]:
+def text_of(
+    name: str,
+    values: np.ndarray,
+    *,
+    verbose: bool = False,
+) -> Iterator[str]:
     r"""Yields the text of a resource for the command ``print``, in pieces.
 
     >>> "".join(text_of("output", np.array([6, 1.5, np.nan])))

@@ -104,14 +104,22 @@ def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[A
         out_shape=[jax.ShapeDtypeStruct(shape, np.int32, **manual_axes(words))] * 2,
         name="dmljax_nonzero_coordinates",
     )
-    scalars = (x.astype(np.int32).reshape(-1, 1, WORDS) for x in (words, first))
+    scalars = [bounds.astype(np.int32)]
+    for of_words in words, first:
+        scalars.append(of_words.astype(np.int32).reshape(-1, 1, WORDS))
     # Mosaic takes indices of 32 bits only. In x64 mode JAX would make them 64.
     with jax.enable_x64(False):
-        outputs = launch(bounds.astype(np.int32), *scalars)
+        outputs = launch(*scalars)
     return [x.astype(np.uint32) for x in outputs]
 
 
-def _fill_block(bounds: Any, words: Any, first: Any, bits: Any, places: Any) -> None:
+def _fill_block(
+    bounds: Any,
+    words: Any,
+    first: Any,
+    bits: Any,
+    places: Any,
+) -> None:
     """Overwrites the rows of a block of bit words within a block of the output."""
     block, part = pl.program_id(0), pl.program_id(1)
     rows = np.int32(bits.size)

@@ -22,7 +22,13 @@ from dmljax.pallas.gpu._nonzero_plan import TILE, NonzeroProgram
 Lookup = Callable[[Any], Any]  # i -> number i of some numbers
 
 
-def write_tile(p: NonzeroProgram, line: Any, row: Any, offset: Any, word: Any) -> Any:
+def write_tile(
+    p: NonzeroProgram,
+    line: Any,
+    row: Any,
+    offset: Any,
+    word: Any,
+) -> Any:
     """Writes the rows of a tile from row `row` of its line on, by a warp.
 
     `word` is the thread's bit word, and `offset` that of the tile in its tensor. The
@@ -43,7 +49,13 @@ def write_tile(p: NonzeroProgram, line: Any, row: Any, offset: Any, word: Any) -
     return row + count
 
 
-def list_ones(p: NonzeroProgram, word: Any, element: Any, slot: Any, stop: Any) -> Any:
+def list_ones(
+    p: NonzeroProgram,
+    word: Any,
+    element: Any,
+    slot: Any,
+    stop: Any,
+) -> Any:
     """Lists the set bits of a bit word, from this slot of the warp's list on.
 
     `element` is the element of the word's lowest bit. The list ends before slot `stop`.
@@ -88,7 +100,8 @@ def _write_elements(
         return coordinate(p, offset + element(i // columns), i % columns)
 
     rows = p.t.minimum(count, p.plan.rows - row)
-    store_rows(p, p.t.wide(line) * p.plan.rows + row, rows, value, p.lane, WARP)
+    start = p.t.wide(line) * p.plan.rows + row
+    store_rows(p, start, rows, value, p.lane, WARP)
 
 
 def coordinate(p: NonzeroProgram, offset: Any, column: Any) -> Any:

@@ -69,10 +69,7 @@ def _operation(build: Callable[..., Any], *kind: Any) -> Callable[..., "Number"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Number:
-    """An unsigned integer of 32 or 64 bits, or a truth value, that one thread holds.
-
-    Shifts by all bits or more are undefined, as they are in LLVM.
-    """
+    """An unsigned integer of 32 or 64 bits, or a truth value, that one thread holds."""
 
     value: Any
 
@@ -84,10 +81,7 @@ class Number:
     __and__ = _operation(arith.andi)
     __or__ = _operation(arith.ori)
     __xor__ = _operation(arith.xori)
-    __lshift__ = _operation(arith.shli)
-    __rshift__ = _operation(arith.shrui)
     __lt__ = _operation(arith.cmpi, compare.ult)
-    __le__ = _operation(arith.cmpi, compare.ule)
     __gt__ = _operation(arith.cmpi, compare.ugt)
     __ge__ = _operation(arith.cmpi, compare.uge)
     __eq__ = _operation(arith.cmpi, compare.eq)  # type: ignore[assignment]
