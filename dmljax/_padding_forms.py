@@ -211,6 +211,11 @@ def gather(
     count = before + size + after
     # All sizes must be known. A table of a huge axis would make a huge program.
     by_table &= isinstance(count * x.size, int) and count <= 2**20
+    if by_table and count >= 4 * size:
+        # XLA of JAX 0.11.2 and later would compute an element each time that it is
+        # repeated (benchmarks/results/x86_64-cpu-newest-jax-shapes.csv, "(64, 16, 16)",
+        # "[no barrier]").
+        x = lax.optimization_barrier(x)
     batch = tuple(range(axis)) if by_table else ()
     others = [i for i in range(len(batch), x.ndim) if i != axis]
     # The greatest number here is a position plus less than a period, and a period is at
@@ -368,11 +373,9 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     # element by element before JAX 0.11.2, and a gather takes a third of the time.
     is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
     is_slow = x.dtype == jnp.bfloat16 and VERSION < (0, 11, 2)
-    if (len(axes) == 1 and not is_slow) or (is_narrow and is_long):
-        along = functools.partial(join, by_table=True)
-        return by_axes(along, x, *value, **static, last_first=False)
-    along = functools.partial(gather, by_table=True)
-    return by_axes(along, x, *value, **static)
+    joins = (len(axes) == 1 and not is_slow) or (is_narrow and is_long)
+    along = functools.partial(join if joins else gather, by_table=True)
+    return by_axes(along, x, *value, **static, last_first=not joins)
 
 
 def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:
