@@ -33,7 +33,9 @@ from dmljax._operators import DESCRIPTORS
 
 # These ask a process to end: a shell's `kill`, and a terminal that closes. Windows has
 # no SIGHUP.
-SIGNALS = [getattr(signal, n) for n in ("SIGTERM", "SIGHUP") if hasattr(signal, n)]
+SIGNALS = [signal.SIGTERM]
+if hasattr(signal, "SIGHUP"):
+    SIGNALS.append(signal.SIGHUP)
 DOCUMENTATION = "documentation: help(dmljax) in Python"
 
 

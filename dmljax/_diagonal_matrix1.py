@@ -86,8 +86,8 @@ def diagonal_matrix1(
       fill_begin: INT32, the first diagonal that is filled. A Python integer is part of
         the program. A scalar ``jax.Array`` of any integer type is data: no new program
         is compiled for another value, and under ``vmap`` each matrix may have bounds of
-        its own. If it is beyond INT32, it is past all diagonals. None is below every
-        diagonal.
+        its own. If it is beyond INT32, it is below or past all diagonals. None is below
+        every diagonal.
       fill_end: INT32, one past the last diagonal that is filled. None
         is past every diagonal.
 
@@ -97,8 +97,9 @@ def diagonal_matrix1(
     Raises:
       DescriptorError: if the rank is below 2, if a size is negative, if a matrix has
         more than 2^31 rows or 2^31 or more columns, if a bound is a Python integer
-        beyond INT32, or an array that is no scalar or has no integers, or if `shape`,
-        `dtype` or `value` does not agree with `x`.
+        beyond INT32, or a ``jax.Array`` that is no scalar or has no integers, if
+        `shape`, `dtype` or `value` does not agree with `x`, or if the result would have
+        2^59 elements.
       TypeError: if `x` is not an array, if both `x` and `shape` are None, if a bound is
         another object of Python, or if one bound is given and the other is left out.
 

@@ -102,7 +102,7 @@ parts=None)
         """Shows a few counts, and types and sizes of all else, also while traced."""
         count, coordinates = self
         overflow: Any = None
-        if _is_known(count) and hasattr(coordinates, "ndim"):
+        if _is_known(count) and getattr(coordinates, "ndim", 0) > 1:
             overflow = self.overflow
         elif hasattr(count, "shape"):
             overflow = jax.ShapeDtypeStruct(count.shape, bool)
@@ -398,8 +398,8 @@ def _write(
         taken = f"take({name}) for {name} of sizes {show(x.shape)}"
         remedy = ""
         if rows.ndim == 0:
-            value = "x + rows" if verb == "add" else "rows"
-            remedy = f" For one value, write jnp.where(mask, {value}, x)."
+            value = f"{name} + {row_name}" if verb == "add" else row_name
+            remedy = f" For one value, write jnp.where(mask, {value}, {name})."
         sizes = {taken: wanted, row_name: rows.shape}
         require_same(method, "sizes", sizes, remedy)
         types = {name: x.dtype, row_name: rows.dtype}

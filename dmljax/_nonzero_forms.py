@@ -189,8 +189,8 @@ def definition(
 
     We timed "elements above a limit" on an H200, by `nonzero_words`, by
     `nonzero_scatter` and by a scatter in jax.numpy, in milliseconds
-    (benchmarks/results/nvidia-h200.csv, "dmljax xla", "[bit words]", "[elements]" and
-    "jnp scatter"):
+    (benchmarks/results/nvidia-h200.csv: "dmljax xla" is the form that we choose, "[bit
+    words]" and "[elements]" are the other one):
 
     - 2 % of 2^24 elements: 0.083, 0.144, 0.138; of 2^22 elements: 0.052, 0.051, 0.052;
     - 50 % of 2^26 elements, with a row for 5 of 8: 0.802, 0.667, 0.601.
@@ -260,7 +260,8 @@ def nonzero_words(
 ) -> Outputs:
     """Compacts bit words by a scatter, or by a forward fill if `size` is given.
 
-    `compact` replaces these: `(words, starts, origin, rows) -> offsets`, by lines.
+    `compact` replaces these: `(words, starts, origin, rows) -> offsets`, for all lines
+    at once. `running_sum` takes a single line.
     """
     lines, restore = flatten_lines(x, *origin, size=size, **static)
     packed = pack(lines.x)
@@ -413,8 +414,8 @@ def pack_rounds(x: Array) -> Array:
     step = 8  # bytes of a round, or all of a shorter line
     if isinstance(elements, int) and elements < 8 * step:
         step = -(-elements // 8)
-    width = -(-elements // (8 * step))  # rounds of a line
-    length = width * step * 8
+    rounds = -(-elements // (8 * step))  # of a line
+    length = rounds * step * 8
     flags = is_nonzero(x)
     if length != elements:
         # The barriers make this a copy of memory. Otherwise XLA tests for each element
@@ -423,7 +424,7 @@ def pack_rounds(x: Array) -> Array:
         zeros = lax.optimization_barrier(lax.full((height, length), False))
         flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
         flags = lax.optimization_barrier(flags)
-    return lax.reshape(pack(flags, 8 * step), (height * width, step))
+    return lax.reshape(pack(flags, 8 * step), (height * rounds, step))
 
 
 def visit_bytes(
@@ -435,11 +436,12 @@ def visit_bytes(
     offset of each row, and the count of each line.
     """
     row, offset, counts = walk
-    width = packed.shape[0] // lines.x.shape[0]  # rounds of a line
-    line = lax.div(k, to_scalar(width, k.dtype))
-    within = lax.rem(k, to_scalar(width, k.dtype))
-    begin = line * to_scalar(lines.rows, k.dtype)
-    end = begin + to_scalar(lines.rows, k.dtype)
+    rounds = to_scalar(packed.shape[0] // lines.x.shape[0], k.dtype)  # of a line
+    rows = to_scalar(lines.rows, k.dtype)
+    line = lax.div(k, rounds)
+    within = lax.rem(k, rounds)
+    begin = line * rows
+    end = begin + rows
     row = jnp.where(within == 0, begin, row)
     origin = lax.dynamic_index_in_dim(lines.origin, line, keepdims=False)
     origin += within.astype(np.uint32) * np.uint32(8 * packed.shape[1])
@@ -448,7 +450,8 @@ def visit_bytes(
     for i, byte in enumerate(visited):
         bits = lax.dynamic_index_in_dim(table, byte.astype(k.dtype), keepdims=False)
         offsets = (origin + np.uint32(8 * i) + bits)[:, None]
-        # The next line overwrites the numbers that a line writes past its end.
+        # A line writes past its end. The next line overwrites that, or these rows are
+        # past its count, and are filled: with `fill or 0`, and never with None.
         first = lax.min(row, end)
         offset = lax.dynamic_update_slice_in_dim(offset, offsets, first, 0)
         row += lax.population_count(byte).astype(k.dtype)

@@ -2,7 +2,8 @@
 
 Each function takes an array `x`, a mask `valid` of (rows,), and an index: (rows,)
 coordinates for each leading dimension of `x`. The other dimensions of `x` are those of
-a row. `jax.vmap` maps the functions along a batch.
+a row. `jax.vmap` maps the functions along a batch. A read by the inverse index has as
+many rows as `x` has elements, in the sizes of `x`.
 
 A row that is not *valid* is read at element 0, or past the end where a derivative is
 computed, too, and is written nowhere. Valid rows have different coordinates: writes and

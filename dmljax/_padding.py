@@ -114,7 +114,7 @@ def padding(
     else:
         scalar = None
         if type(value) not in (int, float):
-            as_array(NAME, VALUE, value)  # it is not used, but must be a number
+            as_array(NAME, VALUE, value)  # it is not used, but must have numbers
     return _padding(x, scalar, start, end, mode)
 
 

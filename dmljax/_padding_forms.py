@@ -2,9 +2,9 @@
 
 The *adjoint* is the transpose of padding as a linear map. It gives each input element
 the sum over the output elements that repeat this element. We write it by slices,
-reversals and sums in a fixed order. The program has the same size whatever the padding.
-The transpose that JAX derives from a gather is a scatter-add: it is slower, and the
-order of its sums may change from run to run.
+reversals and sums in a fixed order. The size of the program is bounded, however wide
+the padding is. The transpose that JAX derives from a gather is a scatter-add: it is
+slower, and the order of its sums may change from run to run.
 
 A *strip* is the padding on one side of one axis. The *phase* of a coordinate is its
 place in the period of a mode. The primitives are in `_padding`.
@@ -195,10 +195,10 @@ def gather(
 ) -> Array:
     """Pads along one axis by an index for each position: the definition.
 
-    A negative padding crops: with `after` = -size, the result is the strip before the
-    axis. XLA fuses the gathers of all axes into a single loop. It reaches 0.85 of an
-    H200's copy bandwidth for float32 (benchmarks/results/nvidia-h200.csv, "reflect
-    padding").
+    Without `by_table`, a negative padding crops: with `after` = -size, the result is
+    the strip before the axis. XLA fuses the gathers of all axes into a single loop. It
+    reaches 0.85 of an H200's copy bandwidth for float32
+    (benchmarks/results/nvidia-h200.csv, "reflect padding").
 
     With `by_table`, the indices are a constant, and the dimensions before the axis are
     a batch: this is for CPUs. XLA for CPUs computes a gather as if its axis came first,
@@ -223,7 +223,7 @@ def gather(
     with index_mode(count + 2 * size, *x.shape) as integer:
         if by_table:
             inside = np.arange(size, dtype=integer)
-            index = jnp.asarray(np.pad(inside, (before, after), mode._numpy_name))
+            index: Any = np.pad(inside, (before, after), mode._numpy_name)
         else:
             index = source_index(lax.iota(integer, count), before, size, mode)
         of_batch = *(x.shape[i] for i in batch), count, 1
@@ -308,9 +308,9 @@ def join(
 ) -> Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
-    It joins a slice each time that it mirrors or repeats `x`. A gather is the same
-    program however wide the padding is. Under EDGE there is one strip at any width, and
-    it is faster than a gather, but no program of the benchmarks pads so widely
+    It joins a slice each time that it mirrors or repeats `x`, so we gather wide
+    padding: that is the same program at any width. Wide padding under EDGE is gathered,
+    too, although a join is faster, because no program of the benchmarks has it
     (docs/development/lab_notes.md, "The order of gathers").
     """
     size = x.shape[axis]
@@ -355,17 +355,18 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     passes once in all, and reads an index for each element. A *run* is the elements
     that differ only in their coordinates from the last padded axis on.
 
-    For a single axis, the gather takes up to 10 times as long before a mean. Alone,
-    either may be faster (docs/development/lab_notes.md, "Padding on a CPU"). With its
-    gradient it takes 1.6 times as long (benchmarks/results/x86_64-cpu-shapes.csv, "(16,
-    512, 256)", "[gather]").
+    For a single axis, the gather takes up to 13 times as long as the join before a
+    mean. Alone, either may be faster (docs/development/lab_notes.md, "Padding on a
+    CPU"). A gather of computed indices takes 1.6 times as long with its gradient
+    (benchmarks/results/x86_64-cpu-shapes.csv, "(16, 512, 256)", "[gather]").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     last = axes[-1][0] if axes else x.ndim
     run = math.prod(x.shape[last:])
     behind = math.prod(x.shape[last + 1 :])
-    # A join of a narrow type pays for runs of 224 elements, and does not for 64, or for
-    # 16 elements and more behind the last padded axis, which a gather copies at once
+    # A join of a narrow type pays for runs of 224 elements, and does not for 64: we
+    # chose a number between them. With 16 elements and more behind the last padded
+    # axis, it does not pay, because a gather copies them at once
     # (benchmarks/results/x86_64-cpu.csv, uint8, "patches" and "reflect padding",
     # "[join]" and "[gather]").
     is_long = isinstance(run, int) and run >= 96 and behind < 16
@@ -478,7 +479,7 @@ def _summands(
     return summands
 
 
-# XLA for CPUs adds so many periods faster piece by piece
+# Up to so many periods are added piece by piece, which is faster on a CPU
 # (benchmarks/results/x86_64-cpu-shapes.csv, "(64, 16, 16)", "[whole periods]").
 FEW_PERIODS = 8
 
@@ -486,8 +487,8 @@ FEW_PERIODS = 8
 def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
     """Cuts a strip into whole periods, and runs that are added as they are or reversed.
 
-    For example, REFLECTION of 4 elements cuts 3 2 | 1 2 3 4 3 2 | 1 2. Up to
-    `FEW_PERIODS` periods are cut, too, as 1 2 3 4 | 3 2.
+    For example, REFLECTION of 4 elements cuts 3 2 | 1 2 3 4 | 3 2 | 1 2. More than
+    `FEW_PERIODS` periods are a single run.
     """
     period, _ = fold(size, mode)
     begin = min(first + -first % period, end)

@@ -155,7 +155,7 @@ class OperatorPrimitive:
     def _jvp(
         self, primals: Sequence[Array], tangents: Sequence[Any], **static: Any
     ) -> tuple[Outputs, Sequence[Any]]:
-        """Runs a linear operator again, on the tangents."""
+        """Runs a linear operator again, on the tangents. Those of others are zero."""
         outputs = self(*primals, **static)
         if self.transpose is None:
             return outputs, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in outputs]

@@ -8,7 +8,7 @@ dimensions that it does not pad. If only such dimensions are divided, `jax.shard
 runs the operator on each device's part, as a program for one device does. Otherwise
 `jax.sharding.auto_axes` hands the call to XLA, which divides it as it divides programs
 with automatic axes, or each device gathers the operands first. An operator chooses by a
-`Division`, and has no code of its own for meshes.
+`Division`, and its forms have no code for meshes.
 """
 
 import dataclasses
@@ -101,9 +101,11 @@ def over_explicit_mesh(
     # those that have explicit axes, inside of the caller's own shard_map over others
     # (jax-ml/jax#29162). With jax.checkpoint there are none.
     run = jax.checkpoint(functools.partial(operator, **static))
-    if by_parts:
-        axis_names = {name for names in local.values() for name in names}
-        are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
+    axis_names = {name for names in local.values() for name in names}
+    are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
+    if not by_parts:
+        divided = by_xla(run, mesh, results)
+    elif are_explicit or axis_names:
         divided = jax.shard_map(
             run,
             mesh=mesh,
@@ -118,7 +120,7 @@ def over_explicit_mesh(
             check_vma=bool(manual_axes(operands[0])),
         )
     else:
-        divided = by_xla(run, mesh, results)
+        divided = run  # no explicit axis is left, and XLA divides along the others
     outputs: Outputs = divided(*jax.reshard(operands, shardings))
     return outputs
 

@@ -234,9 +234,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
         a = as_array(name, "x", a)
     if not b_is_number:
         b = as_array(name, "y", b)
-    has_number = a_is_number or b_is_number
     # A number takes the other type, also if it is traced.
-    if not (has_number or promotion_rank(a) or promotion_rank(b)):
+    if not (a_is_number or b_is_number or promotion_rank(a) or promotion_rank(b)):
         remedy = same_type("y", b.dtype, a.dtype)
         if holds(b.dtype, a.dtype):
             remedy = same_type("x", a.dtype, b.dtype)

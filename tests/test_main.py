@@ -17,6 +17,7 @@ import pytest
 
 import dmljax
 from dmljax import __main__ as command_line
+from dmljax._model import program
 from dmljax._operators import DESCRIPTORS
 from tests.checks import python
 from tests.model.models import edited, padding_model, show, zeros
@@ -117,14 +118,24 @@ def test_no_file_is_written_twice(capsys):
     twice = padding_model()
     twice["commands"].append(twice["commands"][-1])
     first, second, third = files(padding_model(), padding_model(), twice)
-    message = "'m2.json', command 4 (writeFile): it cannot be written: File exists."
-    rejects(capsys, ["run", third, "--no-clobber"], message)
-    os.unlink("written.npy")
-    assert command_line.main(["run", first, second, "--no-clobber"]) == 2
-    out, err = capsys.readouterr()
-    assert out == f"==> m0.json <==\n{PRINTED}"
-    assert err.startswith(f"wrote {WRITTEN}dmljax: model 'm1.json', command 3 (writeFi")
+    message = "targetPath 'written.npy' is written before, and --no-clobber keeps it."
+    rejects(capsys, ["run", third, "--no-clobber"], f"command 4 (writeFile): {message}")
+    rejects(capsys, ["run", first, second, "--no-clobber"], "'m1.json', command 3 (w")
+    assert not os.path.exists("written.npy")
     assert command_line.main(["run", third]) == 0
+
+
+def test_a_file_that_is_there_by_then_is_kept(capsys, monkeypatch):
+    """Another process may be faster."""
+
+    def execute(*arguments):
+        pathlib.Path("written.npy").write_text("kept")
+        return program.execute(*arguments)
+
+    monkeypatch.setattr(command_line, "execute", execute)
+    assert run("--no-clobber") == 2
+    assert "it cannot be written: File exists." in capsys.readouterr().err
+    assert pathlib.Path("written.npy").read_text() == "kept"
 
 
 def test_the_limit_and_that_all_models_are_checked_before_any_runs(capsys):

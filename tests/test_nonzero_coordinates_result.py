@@ -109,11 +109,13 @@ def test_repr_is_short():
     shown = []
     jax.jit(lambda mask: shown.append(repr(find(mask, parts=2, size=1))))(MASK)
     known = find(MASK, parts=2, size=1)
-    shown += map(repr, (known, jax.tree.map(lambda _: None, known)))
+    others = jax.tree.map(lambda _: None, known), jax.tree.map(jnp.ravel, known)
+    shown += map(repr, (known, *others))
     fields = (
         "count=uint32[2], overflow=bool[2], coordinates=uint32[2,1,1]",
         "count=[2, 2], overflow=[True, True], coordinates=uint32[2,1,1]",
         "count=None, overflow=None, coordinates=None",
+        "count=[2, 2], overflow=bool[2], coordinates=uint32[2]",
     )
     assert shown == [f"NonzeroCoordinates({n}, sizes=(8,), parts=2)" for n in fields]
 

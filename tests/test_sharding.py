@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.sharding import AxisType
+from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 import dmljax
@@ -231,3 +231,16 @@ def test_a_kernel_runs_where_one_of_two_axes_is_manual(name):
     function = functools.partial(case.function, implementation="pallas")
     with_kernel = dataclasses.replace(case, function=function)
     check_both(with_kernel, "2x4", P("a"), AxisType.Explicit)
+
+
+@pytest.mark.skipif(jax.device_count() < 4, reason="there are fewer devices here")
+def test_automatic_axes_beside_explicit_axes_stay():
+    """Each device gathers a tensor along the explicit axis, and keeps its batch."""
+    kinds = AxisType.Explicit, AxisType.Auto
+    devices = jax.devices()[:4]
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=kinds, devices=devices)
+    with jax.set_mesh(mesh):
+        function = jax.vmap(dmljax.nonzero_coordinates)
+        sharding = NamedSharding(mesh, P("b", "a"))
+        _, (_, coordinates) = run(function, sharding, array(shape=(4, 16)))
+    assert coordinates.sharding.spec[0] == "b"

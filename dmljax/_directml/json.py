@@ -132,8 +132,9 @@ def _read_struct(cls: Any, value: Any, operator: str, path: str) -> Any:
         item = value.get(key)
         field_type, optional = field_types(cls)[field.name]
         # The tool reads an empty list as no strides, and 0 as a size that it computes.
-        empty = item == [] or (type(item) is int and item == 0)
-        if cls is TensorDesc and field.default is None and empty:
+        empty: Any = [] if field_type == tuple[int, ...] else 0
+        is_empty = type(item) is type(empty) and item == empty
+        if cls is TensorDesc and field.default is None and is_empty:
             continue
         if item is not None:
             item = from_json(field_type, item, operator, f"{path}.{key}")

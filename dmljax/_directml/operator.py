@@ -51,8 +51,8 @@ class Operator(Struct, Generic[Result], eq=False):
     Raises:
       DescriptorError: if the descriptor breaks a rule, or, in a call, if an array does
         not fit its tensor.
-      TypeError: if `desc` is not a descriptor, or, in a call, if there are too few or
-        too many arrays.
+      TypeError: if `desc` is not a descriptor, if a field of it must be an integer or a
+        sequence and is not, or, in a call, if there are too few or too many arrays.
 
     >>> import jax.numpy as jnp
     >>> from dmljax import DataType, ElementWiseIfDesc, Operator, TensorDesc
@@ -157,7 +157,8 @@ def create_operator(
     Raises:
       DescriptorError: if the descriptor breaks a rule, or there is no such feature
         level. The returned operator raises it if an array does not fit its tensor.
-      TypeError: if `desc` is not a descriptor.
+      TypeError: if `desc` is not a descriptor, or if a field of it must be an integer
+        or a sequence, and is not.
 
     >>> import jax.numpy as jnp
     >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc
@@ -212,7 +213,7 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: Array) -> Array:
         array_name = f"The array for tensor '{name}'"
         sizes = {"the descriptor": tensor.sizes, array_name: array.shape}
         require_same(operator, "sizes", sizes, remedy="")
-        return jnp.asarray(array)
+        return array
     # A buffer may be longer than the tensor, as a resource of DirectML may be.
     if array.ndim != 1 or array.shape[0] < tensor.extent:
         raise DescriptorError(
@@ -220,4 +221,4 @@ def _bind(operator: str, name: str, tensor: TensorDesc, array: Array) -> Array:
             f"buffer of at least {tensor.extent} elements; its sizes are "
             f"{show(array.shape)}."
         )
-    return read(tensor, jnp.asarray(array))
+    return read(tensor, array)

@@ -251,9 +251,9 @@ def check_image(ending: str, sizes: tuple[int, ...], data_type: DataType) -> Non
     batch, channel_count, *size = (1,) * (4 - len(sizes)) + sizes
     if len(sizes) not in (2, 3, 4) or batch != 1 or channel_count not in channels:
         raise ModelError(
-            f"the field 'dimensions' is {show(sizes)}; for an image it must be "
-            f"{{1,channels,height,width}}, {{channels,height,width}} or "
-            f"{{height,width}}, with {', '.join(map(str, channels))} channels."
+            f"the elements have sizes {show(sizes)}; for an image, 'dimensions' must "
+            "be {1,channels,height,width}, {channels,height,width} or {height,width}, "
+            f"with {', '.join(map(str, channels))} channels."
         )
     if max(size) > most:
         raise ModelError(

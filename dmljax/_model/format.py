@@ -229,7 +229,7 @@ def _read_values(value: Any) -> Values:
     if len(classes) != 1:
         raise ModelError(
             f"the field 'initialValues' has the fields {listed(value)}; it must have "
-            f"one of {', '.join(objects)}."
+            f"exactly one of {', '.join(objects)}."
         )
     with at_place("the field 'initialValues'"):
         decoded: Values = decode(classes[0], value)

@@ -4,6 +4,7 @@
 """
 
 import contextlib
+import dataclasses
 import io
 import math
 import os
@@ -11,7 +12,7 @@ import sys
 import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -22,11 +23,14 @@ from dmljax._model.format import Print, WriteFile, at_place
 from dmljax._model.values import Resource, Version
 
 
-class Targets(NamedTuple):
+@dataclasses.dataclass(frozen=True)
+class Targets:
     """The options for written files."""
 
     folder: Path = Path()  # each targetPath is relative to it
     clobber: bool = True  # whether a file that is there already may be replaced
+    # Without `clobber`: the files of the commands that were checked so far.
+    planned: set[Path] = dataclasses.field(default_factory=set)
 
     def resolve(self, name: str) -> Path:
         """Returns the path of a file, without links."""
@@ -143,6 +147,10 @@ def _check_target(name: str, targets: Targets) -> Path:
         )
     if not os.access(path.parent, os.W_OK):
         raise ModelError(f"{target} is in a folder that cannot be written.")
+    if not targets.clobber:
+        if path in targets.planned:
+            raise ModelError(f"{target} is written before, and --no-clobber keeps it.")
+        targets.planned.add(path)
     if not exists:
         return path
     if not os.path.isfile(path):

@@ -247,7 +247,7 @@ def _place_tensor(
 
 
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
-    """Requires that no two outputs share a byte of a resource.
+    """Requires that no two outputs span the same part of a resource.
 
     No page of DirectML says which of them would be left there.
     """
@@ -257,5 +257,5 @@ def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
         if first.resource == second.resource and not apart:
             raise ModelError(
                 f"the outputs {' and '.join(map(c_name, names))} are bound to the same "
-                f"bytes of resource {quoted(first.resource)}; they must not overlap."
+                f"part of resource {quoted(first.resource)}; they must not overlap."
             )

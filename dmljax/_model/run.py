@@ -47,7 +47,7 @@ def run_model(
 
     Returns:
       The final contents of every resource by name. Each is an array of one dimension,
-      of the type that the resource was initialized with.
+      of the type that the resource was initialized with, or of bytes for mixed types.
 
     Raises:
       ModelError: if the model breaks a rule, if a file cannot be read or written, if
@@ -105,7 +105,7 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
     """Finds a device. A ModelError says that the machine has none of the platform."""
     if isinstance(device, jax.Device):
         return device
-    if not isinstance(device, str | None):
+    if not isinstance(device, str | None) or device == "":
         raise TypeError(
             f"run_model: device is {as_python(device)}; it must be a jax.Device, "
             f"{', '.join(map(repr, PLATFORMS))} or None."

@@ -42,7 +42,9 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
     """Makes a buffer with its initial values. Paths are relative to `folder`."""
     values = _initial_values(fields, folder, room)
     if not values.size:
-        raise ModelError("the initial values have 0 elements; there must be one.")
+        raise ModelError(
+            "the initial values have 0 elements; there must be at least one."
+        )
     data_type = fields.initial_values_data_type
     if isinstance(fields.initial_values, SourceFile):  # a .npy file has its own
         data_type = DataType[values.dtype.name.upper()]

@@ -128,12 +128,12 @@ def _fill_block(
     lane = lax.broadcasted_iota(np.int32, (1, LANES), 1)
 
     def overwrite(i: Any, register: Any) -> None:
-        row = register * np.int32(LANES) + lane
+        row = register * LANES + lane
         is_before = row < first[0, 0, i]
-        place = (block * np.int32(WORDS) + i) * np.int32(BIT_WORD)
-        place += (row - first[0, 0, i]) & np.int32(BIT_WORD - 1)
+        place = (block * WORDS + i) * BIT_WORD
+        place += (row - first[0, 0, i]) & (BIT_WORD - 1)
 
-        @pl.when(lax.div(register * np.int32(LANES), rows) == output)
+        @pl.when(lax.div(register * LANES, rows) == output)
         def _() -> None:
             at = pl.ds(lax.rem(register, np.int32(len(bits))), 1)
             bits[at] = jnp.where(is_before, bits[at], words[0, 0, i])
@@ -142,11 +142,11 @@ def _fill_block(
     def visit(i: Any, carry: Any) -> Any:
         register = lax.div(first[0, 0, i], np.int32(LANES))
         overwrite(i, register)
-        overwrite(i, register + np.int32(1))
+        overwrite(i, register + 1)
         return carry
 
     # A block without set bits, and a second block of the output that is the first one,
     # need no work.
     @pl.when((begin < end) & (lax.div(begin, rows) + part <= output))
     def _() -> None:
-        lax.fori_loop(np.int32(0), np.int32(WORDS), visit, 0)
+        lax.fori_loop(0, WORDS, visit, 0)

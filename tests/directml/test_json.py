@@ -148,7 +148,8 @@ OBJECT = "an object with the fields of the C struct"
         ("StartPadding", [1, {}, [1, "0"]], "a list of integers"),
         ("InputTensor", [[], "x"], OBJECT),
         ("DataType", ["FLOAT8", "DML_TYPE_INT8", True], "one of UNKNOWN, FLOAT32,"),
-        ("TotalTensorSizeInBytes", [False, 8.0], "an integer."),
+        ("TotalTensorSizeInBytes", [False, 8.0, []], "an integer."),
+        ("Strides", [0, {}], "a list of integers"),
         ("Flags", [2, "MINE", {}, ["NONE", "MINE"]], "one of NONE, OWNED_BY_DML"),
     ],
 )

@@ -170,7 +170,7 @@ def test_two_outputs_in_one_resource(count, coordinates, expected):
     if expected:
         assert dmljax.run_model(source)["out"].tolist() == expected
     else:
-        assert "are bound to the same bytes of resource 'out'; " in m.refusal(source)
+        assert "are bound to the same part of resource 'out'; " in m.refusal(source)
 
 
 def test_alignment():

@@ -67,8 +67,10 @@ def test_a_device_that_is_not_there():
     message = m.refusal(m.padding_model(), device="npu")
     assert message.startswith("device 'npu' is not present: ")
     assert "'cpu'" in message  # JAX lists the platforms of this machine
-    with pytest.raises(TypeError, match=r"device is 0; it must be a jax\.Device,"):
-        dmljax.run_model(m.padding_model(), device=0)
+    for device in 0, "":
+        text = rf"device is {device!r}; it must be a jax\.Device,"
+        with pytest.raises(TypeError, match=text):
+            dmljax.run_model(m.padding_model(), device=device)
 
 
 @pytest.mark.parametrize("error", [RuntimeError, AssertionError])

@@ -45,7 +45,6 @@ def launch_threads(
     from dmljax.pallas.gpu import _threads
 
     arrays = len(operands) + len(outputs)
-    varying = manual_axes(operands[0])
 
     def of_thread(_: Any, *references: Any) -> None:
         memories = map(_threads.Memory.of, references)
@@ -67,7 +66,8 @@ def launch_threads(
     launch: Callable[..., Sequence[Array]] = mosaic_gpu.kernel(
         body,
         out_type=tuple(
-            jax.ShapeDtypeStruct(x.shape, x.dtype, **varying) for x in outputs
+            jax.ShapeDtypeStruct(x.shape, x.dtype, **manual_axes(operands[0]))
+            for x in outputs
         ),
         scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
         grid=(programs,),
