@@ -18,7 +18,7 @@ from unittest import mock
 import jax
 import jax.numpy as jnp
 import numpy as np
-from jax import lax
+from jax import Array, lax
 
 from benchmarks.case import Case
 from dmljax import _nonzero_forms, _nonzero_rows, _one_hot, _padding_forms
@@ -40,9 +40,7 @@ FEW = (
     r"|half of the elements"
 )
 MANY = r"elements above a limit, .* float32 \((8388608|16777216),"
-SEARCHED = (
-    r"^nonzero_coordinates elements above a limit, .* float32 \((16777216|67108864),"
-)
+SEARCHED = r"coordinates elements above a limit, .* float32 \((16777216|67108864),"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -62,16 +60,13 @@ class Plain:
     of: str = "dmljax"
 
 
-def search(
-    words: jax.Array, starts: jax.Array, origin: jax.Array, rows: int
-) -> jax.Array:
+def search(words: Array, starts: Array, origin: Array, rows: int) -> Array:
     """Finds the bit word of each row by bisection: the form before the forward fill."""
     row = lax.iota(np.uint32, rows)
     word = jnp.searchsorted(starts, row, side="right") - 1
-    bit = _nonzero_forms.find_bit(words[word], row - starts[word])
-    offset = origin + word.astype(np.uint32) * np.uint32(32) + bit
-    total = starts[-1] + lax.population_count(words[-1])
-    return jnp.where(row < total, offset, 0)
+    offset = origin + 32 * word.astype(np.uint32)
+    offset += _nonzero_forms.find_bit(words[word], row - starts[word])
+    return jnp.where(row < starts[-1] + lax.population_count(words[-1]), offset, 0)
 
 
 _swapped, _dict = mock.patch.object, mock.patch.dict
@@ -92,7 +87,15 @@ FORMS = {
     ),
     # PADDING on a CPU by two plain forms: joined strips, and a gather.
     "join": Plain(
-        "cpu", PADDED, _dict(PADDING.on_platform, cpu=_padding_forms.pad_join)
+        "cpu",
+        rf"{PADDED}|^padding pad, .*bfloat16 \(4096",
+        _dict(PADDING.on_platform, cpu=_padding_forms.pad_join),
+    ),
+    # Its adjoint with joined floats in place of their bits.
+    "floats": Plain(
+        "cpu",
+        r"^padding pad, .*bfloat16 .* gradient",
+        _swapped(_padding_forms, "as_bits", jnp.asarray),
     ),
     "gather": Plain(
         "cpu",

@@ -210,11 +210,11 @@ def gather(
     size = x.shape[axis]
     count = before + size + after
     # All sizes must be known. A table of a huge axis would make a huge program.
-    by_table &= isinstance(count * x.size, int) and count <= 2**20
+    by_table &= isinstance(count + x.size, int) and count <= 2**20
     if by_table and count >= 4 * size:
-        # XLA of JAX 0.11.2 and later would compute an element each time that it is
-        # repeated (benchmarks/results/x86_64-cpu-newest-jax-shapes.csv, "(64, 16, 16)",
-        # "[no barrier]").
+        # XLA of JAX 0.12 would compute an element each time that it is repeated
+        # (benchmarks/results/x86_64-cpu-newest-jax-shapes.csv, "(64, 16, 16)", "[no
+        # barrier]").
         x = lax.optimization_barrier(x)
     batch = tuple(range(axis)) if by_table else ()
     others = [i for i in range(len(batch), x.ndim) if i != axis]
@@ -371,7 +371,8 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     # "[join]" and "[gather]").
     is_long = isinstance(run, int) and run >= 96 and behind < 16
     # XLA for CPUs converts bfloat16, of kind "V", to float32 and back. It joins them
-    # element by element before JAX 0.11.2, and a gather takes a third of the time.
+    # element by element before JAX 0.11.2, and a gather takes a third of the time
+    # (benchmarks/results/x86_64-cpu-shapes.csv, bfloat16, "(4096, 1000)", "[join]").
     is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
     is_slow = x.dtype == jnp.bfloat16 and VERSION < (0, 11, 2)
     joins = (len(axes) == 1 and not is_slow) or (is_narrow and is_long)
@@ -565,6 +566,8 @@ def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array
     dtype = total.dtype
     if dtype != jnp.bfloat16:
         return lax.concatenate(pieces, axis)
-    # Before JAX 0.11.2, XLA joins bfloat16 in twice the time of integers.
+    # Before JAX 0.11.2, XLA joins bfloat16 in two to four times the time of integers
+    # (benchmarks/results/x86_64-cpu-shapes.csv, "(4096, 1000)" and "(16, 64, 64, 64)",
+    # bfloat16, "[floats]").
     bits = lax.concatenate(list(map(as_bits, pieces)), axis)
     return lax.bitcast_convert_type(bits, dtype)

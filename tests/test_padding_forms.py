@@ -123,9 +123,10 @@ def test_a_lone_signal_is_joined_as_a_row_on_a_cpu(form):
     assert all("," in sizes for sizes in joins)
 
 
-def test_rows_of_an_unknown_length_are_gathered_on_a_cpu():
-    """JAX can't say whether a symbolic length is long."""
-    shape = export.symbolic_shape("8, n")
+@pytest.mark.parametrize("sizes", ["8, n", "0, n, 4"])
+def test_rows_of_an_unknown_length_are_gathered_on_a_cpu(sizes):
+    """JAX can't say whether a symbolic length is long. An empty array has a size."""
+    shape = export.symbolic_shape(sizes)
     pad = functools.partial(ON_CPU, start=(1, 1), end=(1, 1), mode=PaddingMode.EDGE)
     text = str(jax.make_jaxpr(pad)(struct(np.int8, *shape)))
     assert "gather" in text
