@@ -398,7 +398,7 @@ def nonzero_walk(
         # lines around a loop over the bytes of each took twice as long.
         visit = functools.partial(visit_bytes, packed=packed, lines=lines)
         stop = to_scalar(packed.shape[0], index)
-        _, offset, counts = lax.fori_loop(zero, stop, visit, (zero, offset, counts))
+        _, offset, counts = for_each(stop, visit, (zero, offset, counts))
         # Without `size`, a line may have many more rows than set bits.
         if size is None and isinstance(lines.rows, int) and lines.rows >= BLOCK:
             coordinates = unravel_blocks(index, offset, counts, lines, fill or 0)
@@ -425,6 +425,20 @@ def pack_rounds(x: Array) -> Array:
         flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
         flags = lax.optimization_barrier(flags)
     return lax.reshape(pack(flags, 8 * step), (height * rounds, step))
+
+
+def for_each(stop: Any, visit: Callable[..., Any], state: Any) -> Any:
+    """Runs `state = visit(i, state)` for each i below `stop`, in the type of `stop`.
+
+    Where the bounds are known, as inside of jax.ensure_compile_time_eval,
+    `lax.fori_loop` counts in int32, whatever the type of its bounds.
+    """
+    _, state = lax.while_loop(
+        lambda carry: carry[0] < stop,
+        lambda carry: (carry[0] + 1, visit(*carry)),
+        (lax.full_like(stop, 0), state),
+    )
+    return state
 
 
 def visit_bytes(
@@ -481,7 +495,6 @@ def unravel_blocks(
     """
     height = counts.size
     rows, block = dtype.type(lines.rows), dtype.type(BLOCK)
-    zero = lax.full((), 0, dtype)
 
     def visit_line(line: Array, coordinates: Array) -> Array:
         begin = line * rows
@@ -497,11 +510,11 @@ def unravel_blocks(
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
         blocks = lax.div(end - begin + block - 1, block)
-        visited: Array = lax.fori_loop(zero, blocks, visit_block, coordinates)
+        visited: Array = for_each(blocks, visit_block, coordinates)
         return visited
 
     columns = len(lines.sizes)
     coordinates = lax.full((height * lines.rows, columns), fill, np.uint32)
     stop = to_scalar(height, dtype)
-    coordinates = lax.fori_loop(zero, stop, visit_line, coordinates)
+    coordinates = for_each(stop, visit_line, coordinates)
     return lax.reshape(coordinates, (height, lines.rows, columns))
