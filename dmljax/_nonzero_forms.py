@@ -499,7 +499,7 @@ def unravel_blocks(
     def visit_line(line: Array, coordinates: Array) -> Array:
         begin = line * rows
         count = lax.dynamic_index_in_dim(counts, line, keepdims=False)
-        end = begin + lax.min(count.astype(dtype), rows)
+        end = begin + count.astype(dtype)
 
         def visit_block(k: Array, coordinates: Array) -> Array:
             start = lax.min(begin + k * block, begin + rows - block)

@@ -36,7 +36,7 @@ SPECS = {
 }
 # The sizes and the names of the axes.
 MESHES = {}
-for mesh in ("2", "4", "8", "2x2", "2x4", "2x2x2"):
+for mesh in ("2", "4", "8", "1x2", "2x2", "2x4", "2x2x2"):
     sizes = tuple(map(int, mesh.split("x")))
     MESHES[mesh] = (sizes, tuple("abc")[: len(sizes)])
 CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.items()}

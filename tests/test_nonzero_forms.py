@@ -80,8 +80,11 @@ def test_rows_of_each_form(form, size):
     fills = None, 0, 9
     options = {"rank": 2, "size": size, "columns": 2}
     find = jax.jit(lambda x: [form(x, **options, fill=fill) for fill in fills])
-    for density in (0, 0.03, 0.5, 1):
-        batch = share(density)
+    batches = [share(density) for density in (0, 0.03, 0.5, 1)]
+    # A planted fault: the last 256 rows of a full last line begin past its end, and
+    # JAX reads and writes them at different places.
+    batches.append(batches[-1][::-1])
+    for batch in batches:
         for found, fill in zip(find(batch), fills, strict=True):
             lines = [
                 oracles.nonzero_coordinates(mask, size=size, fill=fill)
@@ -156,6 +159,16 @@ def test_the_walk_counts_all_rows():
         (loop,) = (x for x in equations if x.primitive.name == "while")
         types = {x.aval.dtype for x in loop.outvars if not x.aval.shape}
         assert types == {np.dtype(dtype)}
+
+
+@each_form
+@pytest.mark.parametrize(("elements", "size"), [(8, 2**31), (2**31, 8)])
+def test_more_rows_or_elements_than_31_bits_count(form, elements, size):
+    """A planted fault: the type of indices follows from the elements alone."""
+    options = {"rank": 1, "size": size, "columns": 1, "fill": 0}
+    find = jax.jit(functools.partial(form, **options))
+    text = find.lower(struct(np.bool_, elements)).as_text()
+    assert re.search(r"tensor<(\d+x)*u?i64>", text)
 
 
 # MEMORY

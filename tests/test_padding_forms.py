@@ -12,7 +12,7 @@ from jax import export
 from dmljax import PaddingMode, padding
 from dmljax._jax import VERSION
 from dmljax._padding import ADJOINT, PADDING
-from dmljax._padding_forms import by_axes, gather, pad_join
+from dmljax._padding_forms import by_axes, gather, is_inside, pad_join
 from tests import oracles, samples
 from tests.checks import assert_same, each_mode, lowered, struct
 
@@ -155,3 +155,9 @@ def test_strips_of_long_axes_are_placed_in_64_bits(mode):
     text = jax.jit(form).lower(struct(np.int8, 2**33)).as_text()
     placed = re.findall(r"stablehlo.dynamic_update_slice .*<(i\d+)>\) ->", text)
     assert placed == ["i64", "i64"]
+
+
+def test_the_inside_of_a_long_axis_is_compared_in_64_bits():
+    """A planted fault: the positions along the axis are int32, whatever its size."""
+    text = jax.jit(lambda: is_inside((2**31,), (1,), (1,))).lower().as_text()
+    assert "tensor<2147483648xi64>" in text

@@ -204,6 +204,19 @@ def test_limits_of_explicit_axes():
     x = explicit(P("a"), array())
     with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
         dmljax.padding(x, (1, 0, 0), (0, 0, 0))
+    # A planted fault: the devices along the first of two mesh axes, which are 2.
+    x = explicit(P(("a", "b")), array())
+    with pytest.raises(DescriptorError, match=r"8 devices can't share the 130 "):
+        dmljax.padding(x, (2, 0, 0), (0, 0, 0))
+
+
+def test_a_dimension_of_size_1_is_whole():
+    """A planted fault: a mesh axis of size 1 divides it, and the call is XLA's."""
+    sharding = sharding_of("1x2", P("a", "b"), AxisType.Explicit)
+    x = jax.ShapeDtypeStruct((1, 8), np.float32, sharding=sharding)
+    with jax.set_mesh(sharding.mesh):
+        padded = jax.eval_shape(lambda x: dmljax.padding(x, (1, 0), (2, 0)), x)
+    assert padded.sharding.spec == P(None, "b")
 
 
 @needs_kernels
