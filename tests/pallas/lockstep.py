@@ -8,7 +8,7 @@ missing barrier; (2) a barrier, or an operation of a warp, that only some thread
 started, which may hang a GPU. tests/transforms/races.py finds the first three. On a
 GPU, compute-sanitizer finds the first.
 
-A number is an array of NumPy of uint32, or of booleans, of shape (programs, threads).
+A number is an array of NumPy of uint32, uint64 or booleans, (programs, threads).
 A program of XLA calls the simulator (`jax.pure_callback`), because XLA takes seconds to
 compile a kernel. `_threads` describes the operations; the docstrings here describe only
 the differences.
@@ -89,9 +89,10 @@ class Memory:
 
         They may leave their row, or their address may be no multiple of their size.
         """
-        offset = self.threads.number(offset + self.start)
+        offset = np.broadcast_to(offset + self.start, self.threads.shape)
+        offset = offset.astype(np.int64)  # past 2^63, it is before the memory
         place = self.row * self.size + offset
-        wrong = offset > np.int64(self.size) - elements
+        wrong = (offset < 0) | (offset > self.size - elements)
         if elements > 1:
             wrong |= place % elements != 0
         return place, wrong
@@ -121,11 +122,9 @@ class Threads:
         return np.add(self._zeros, value, dtype=np.uint32)
 
     def wide(self, number):
-        """Returns the number itself: arrays have fewer than 2^32 elements here."""
-        return number
+        return number.astype(np.uint64)
 
-    constant = number
-    narrow = wide
+    constant = narrow = number
     minimum = staticmethod(np.minimum)
 
     def select(self, condition, one, other):
@@ -167,7 +166,8 @@ class Threads:
         return np.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
 
     def shuffle(self, number, lane):
-        return number[self.program, self.thread // WARP * WARP + self.number(lane)]
+        threads = self.thread // WARP * WARP + self.number(lane)
+        return np.take_along_axis(number, threads, axis=1)
 
     def barrier(self):
         """Does nothing, because all threads are at the same step."""

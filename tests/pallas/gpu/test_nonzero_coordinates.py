@@ -3,6 +3,7 @@
 A CPU simulates the kernel with small blocks; a GPU runs it.
 """
 
+import dataclasses
 import functools
 from unittest import mock
 
@@ -14,8 +15,9 @@ import dmljax
 from dmljax import DescriptorError
 from dmljax.pallas.gpu import WARP, _nonzero_coordinates
 from dmljax.pallas.gpu import _nonzero_plan as constants
+from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 from tests.checks import launches, lowered, needs_kernels, slow, struct
-from tests.pallas import blocks
+from tests.pallas import blocks, lockstep
 from tests.pallas.nonzero import ON_GPU, assert_finds, by_kernel, lines, plan_of
 
 TILE = constants.TILE
@@ -72,6 +74,35 @@ def test_a_thread_waits_for_several_programs(monkeypatch):
     elements = programs * constants.WARPS * constants.CHUNK * TILE
     assert plan_of(elements).programs == programs
     assert_finds(lines(elements)[:2])
+
+
+@pytest.mark.parametrize(("elements", "lines"), [(5000, 2**24), (1, 2**32)])
+def test_addresses_behind_many_lines_have_64_bits(elements, lines):
+    """A planted fault: the index of a line has 32 bits where it is multiplied.
+
+    We simulate the program that follows so many lines.
+    """
+    more = 1 if elements > 1 else 32 * constants.WARPS  # lines of this program
+    plan = plan_of(elements, batch=lines + more)
+    assert plan.programs_of_line == 1
+    t = lockstep.Threads(1, plan.warps * WARP)
+    flags = np.zeros((more, plan.length), bool)
+    flags[:, :elements] = np.random.default_rng(0).random((more, elements)) < 0.5
+    counts = np.full(more, 99, np.uint32)
+    rows = np.full(more * elements, 99, np.uint32)
+    memories = []
+    for array in (np.packbits(flags, bitorder="little"), counts, rows):
+        before = lines * (array.size // more)
+        start = np.uint64(2**64 - before)  # a sum of 64 bits wraps around
+        memories.append(dataclasses.replace(t.memory(array), start=start))
+    memories += [t.shared(size, dtype) for size, dtype in plan.shared]
+    t.program = t.program + np.uint32(lines // more)
+    find = find_in_tiles if plan.is_short else _nonzero_coordinates.find_in_shares
+    find(t, *memories, plan=plan)
+    np.testing.assert_array_equal(counts, flags.sum(1))
+    found = [np.flatnonzero(line) for line in flags]
+    expected = [np.pad(line, (0, elements - line.size)) for line in found]
+    np.testing.assert_array_equal(rows, np.concatenate(expected))
 
 
 # PARTS
