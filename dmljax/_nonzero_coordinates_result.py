@@ -222,68 +222,77 @@ parts=None)
         return tree.unflatten(_take(self, arrays, scalars, tuple(names)))
 
     @overload
-    def put(self, x: ArrayLike, rows: ArrayLike, /) -> Array: ...
+    def put(
+        self, x: ArrayLike, rows: ArrayLike, /, *, where: ArrayLike | None = None
+    ) -> Array: ...
     @overload
-    def put(self, x: Any, rows: Any, /) -> Any: ...
-    def put(self, x: Any, rows: Any, /) -> Any:
-        """Writes a row for each row of coordinates, and returns the new array.
+    def put(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any: ...
+    def put(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
+        """Writes rows back to the elements that ``take`` reads.
 
-        It is the way back of ``take``. Rows past the count are dropped. Their index is
-        past the end of an array, as in ``.at[..].set(.., mode="drop")``, and
-        ``checkify.index_checks`` reports that, as it does for every such call. The call
-        can be differentiated in `x` and in `rows`.
+        Rows past the count are dropped, and so are rows whose flag in `where` is false.
+        Here one of two parents bears a child, into the first free slot:
+
+        >>> import jax.numpy as jnp
+        >>> import dmljax
+        >>> ages = jnp.array([30, 0, 20, 0])
+        >>> slots = dmljax.nonzero_coordinates(ages == 0, size=2)
+        >>> parents = dmljax.nonzero_coordinates(ages > 25, size=2)
+        >>> slots.put(ages, parents.take(ages) - 29, where=parents.valid)
+        Array([30,  1, 20,  0], dtype=int32)
+
+        The call can be differentiated in `x` and in `rows`. Dropped rows have an index
+        past the end, as in ``.at[..].set(.., mode="drop")``, and
+        ``checkify.index_checks`` reports such an index.
 
         Args:
-          x: an array, or a pytree, as ``take`` gets it.
-          rows: an array, or a pytree, as ``take`` returns it, of the type of `x`.
+          x: an array, or a pytree, as for ``take``.
+          rows: an array, or a pytree, of the shape that ``take`` returns and of the
+            type of `x`.
+          where: bools of the shape of ``valid``: (K,), or (P, K) with `parts`. None
+            writes all rows up to the count.
 
         Returns:
           `x` with the rows at their coordinates.
 
         Raises:
-          DescriptorError: if `x` does not begin with the sizes of the array that was
-            searched, if `rows` has other sizes or another type than ``take`` returns,
-            if `columns` left out a dimension, if a descriptor returned this result, or
-            if its coordinates were replaced.
-          TypeError: if `x` or `rows` is not an array.
-
-        >>> import jax.numpy as jnp
-        >>> import dmljax
-        >>> kept = dmljax.nonzero_coordinates(jnp.array([True, False, True]), size=3)
-        >>> kept.put(jnp.array([1, 3, 5]), jnp.array([10, 50, 99]))
-        Array([10,  3, 50], dtype=int32)
+          DescriptorError: if the shape of `x`, `rows` or `where` does not fit, if
+            `rows` has another type than `x`, or if this result can't take rows (see
+            ``take``).
+          TypeError: if an argument is not an array, or `where` is not bool.
         """
-        return _written(self, "put", x, rows)
+        return _written(self, "put", x, rows, where)
 
     @overload
-    def add(self, x: ArrayLike, rows: ArrayLike, /) -> Array: ...
+    def add(
+        self, x: ArrayLike, rows: ArrayLike, /, *, where: ArrayLike | None = None
+    ) -> Array: ...
     @overload
-    def add(self, x: Any, rows: Any, /) -> Any: ...
-    def add(self, x: Any, rows: Any, /) -> Any:
-        """Adds a row for each row of coordinates, and returns the sum.
+    def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any: ...
+    def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
+        """Adds rows to the elements that ``take`` reads.
 
-        It is ``put`` with a sum: for example, what each of two experts computes for its
-        tokens is added to the tokens. Rows past the count are dropped, as in ``put``.
-        The call can be differentiated in `x` and in `rows`.
-
-        Args:
-          x: an array, or a pytree, as ``take`` gets it.
-          rows: an array, or a pytree, as ``take`` returns it, of the type of `x`.
-
-        Returns:
-          `x` plus the rows at their coordinates.
-
-        Raises:
-          DescriptorError: as in ``put``.
-          TypeError: if `x` or `rows` is not an array, or has bools.
+        ``add`` is ``put`` with a sum, for example of the outputs of two experts:
 
         >>> import jax.numpy as jnp
         >>> import dmljax
         >>> kept = dmljax.nonzero_coordinates(jnp.array([True, False, True]), size=3)
         >>> kept.add(jnp.array([1, 3, 5]), jnp.array([10, 50, 99]))
         Array([11,  3, 55], dtype=int32)
+
+        Args:
+          x: an array, or a pytree, as for ``take``.
+          rows: as for ``put``.
+          where: as for ``put``.
+
+        Returns:
+          `x` plus the rows at their coordinates.
+
+        Raises:
+          DescriptorError: as in ``put``.
+          TypeError: as in ``put``, or if `x` is bool.
         """
-        return _written(self, "add", x, rows)
+        return _written(self, "add", x, rows, where)
 
 
 NonzeroCoordinates.__module__ = "dmljax"
@@ -350,7 +359,9 @@ def _leaves_like(
     )
 
 
-def _written(nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any) -> Any:
+def _written(
+    nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any, where: Any
+) -> Any:
     """Writes the rows of a tree into the arrays of another."""
     method = f"NonzeroCoordinates.{verb}"
     convert = functools.partial(as_array, method)
@@ -359,7 +370,9 @@ def _written(nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any) -> Any:
     arrays = list(map(convert, names, leaves))
     row_arrays = list(map(convert, row_names, row_leaves))
     named = tuple(zip(names, row_names, strict=True))
-    return tree.unflatten(_write(nonzero, arrays, row_arrays, verb, named))
+    if where is not None:
+        where = convert("where", where)
+    return tree.unflatten(_write(nonzero, arrays, row_arrays, where, verb, named))
 
 
 # TAKE, PUT AND ADD
@@ -388,10 +401,13 @@ def _write(
     nonzero: NonzeroCoordinates,
     arrays: Sequence[Array],
     row_arrays: Sequence[Array],
+    where: Array | None,
     verb: str,
     names: tuple[tuple[str, str], ...],
 ) -> list[Array]:
     method = f"NonzeroCoordinates.{verb}"
+    if where is not None:
+        _check_flags(method, where, nonzero.coordinates.shape[:-1])
     results = []
     for (name, row_name), x, rows in zip(names, arrays, row_arrays, strict=True):
         wanted = _row_sizes(method, nonzero, name, x)
@@ -414,10 +430,27 @@ def _write(
         if 0 not in x.shape + rows.shape:
             write: Any = add_rows if verb == "add" else write_rows
             spec = jax.typeof(x).sharding.spec
-            operands = nonzero, result, drop_weak_type(rows)
+            operands = nonzero, result, drop_weak_type(rows), where
             result = _over_mesh(write, x.shape, spec, *operands)
         results.append(result)
     return results
+
+
+def _check_flags(method: str, where: Array, wanted: tuple[int, ...]) -> None:
+    """Requires one bool per row."""
+    if where.dtype != np.bool_:
+        raise TypeError(
+            f"{method}: where has data type {show(where.dtype)}; it must be bool. "
+            "Write where != 0."
+        )
+    if where.shape != wanted:
+        remedy = " For flags of the elements of x, write where=kept.take(flags)."
+        if where.shape in ((), wanted[-1:]):
+            remedy = " Write jnp.broadcast_to(where, kept.valid.shape)."
+        raise DescriptorError(
+            f"{method}: where has sizes {show(where.shape)}; it must have "
+            f"{show(wanted)}, one flag per row.{remedy}"
+        )
 
 
 def _row_sizes(
@@ -504,6 +537,7 @@ def _by_parts(
     nonzero: NonzeroCoordinates,
     x: Array,
     other: Array,
+    where: Array | None = None,
 ) -> Array:
     """Maps a function of rows over the parts of `x`. The result has these sizes.
 
@@ -511,6 +545,7 @@ def _by_parts(
     example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4 is
     row 1 of the second part.
     """
+    valid = nonzero.valid if where is None else nonzero.valid & where
     searched, parts = nonzero._searched
     *batch, rows, columns = nonzero.coordinates.shape
     integer = jnp.result_type(int)
@@ -526,7 +561,7 @@ def _by_parts(
         index[0] = index[0] - part * to_scalar(length, integer)
     for _ in batch:
         function = jax.vmap(function, in_axes=(0, 0 if other.ndim else None, 0, 0))
-    return function(x, other, nonzero.valid, tuple(index)).reshape(sizes)
+    return function(x, other, valid, tuple(index)).reshape(sizes)
 
 
 # SEVERAL DEVICES

@@ -26,6 +26,7 @@ from tests.subjects.nonzero_coordinates import DESC
 TAKE = "NonzeroCoordinates.take"
 MASK = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.int8)  # with 4 ones
 FIVE = np.array([1, 1, 0, 1, 1, 0, 0, 1], np.int8)  # of 8: 4 rows are too few
+FLAGS = np.array([1, 0, 1, 1, 0, 1, 0, 1, 1], bool)  # of the first rows
 BATCH = np.stack([MASK, MASK[::-1], 0 * MASK, 0 * MASK + 1])
 find = dmljax.nonzero_coordinates
 
@@ -42,18 +43,21 @@ def taken(mask, x, size, value=0):
     return np.concatenate([found, rest])
 
 
-def put(mask, x, rows, share=0):
+def put(mask, x, rows, share=0, where=True):
     """The rows written into x in NumPy, with a share of what they replace."""
     flat = x.reshape(mask.size, *x.shape[mask.ndim :]).copy()
     at = np.flatnonzero(mask)[: len(rows)]
-    flat[at] = rows[: len(at)] + share * flat[at]
+    flags = np.broadcast_to(where, len(rows))[: len(at)]
+    at, rows = at[flags], rows[: len(at)][flags]
+    flat[at] = rows + share * flat[at]
     return flat.reshape(x.shape)
 
 
 def moved(mask, x, rows, value=-1):
-    """The rows of x, x with other rows, and x plus these."""
-    written, added = (put(mask, x, rows, share) for share in (0, 1))
-    return taken(mask, x, len(rows), value), written, added
+    """What `uses` returns."""
+    flags = True, FLAGS[: len(rows)]
+    written = [put(mask, x, rows, share, w) for share in (0, 1) for w in flags]
+    return taken(mask, x, len(rows), value), *written
 
 
 def of_lines(masks, x, rows):
@@ -78,8 +82,14 @@ def form(request, monkeypatch):
 
 
 def uses(kept, x, rows):
-    """What `moved` returns."""
-    return kept.take(x, fill_value=-1), kept.put(x, rows), kept.add(x, rows)
+    """Rows of x, and x with other rows and plus these: all of them, and the flagged."""
+    where = jnp.broadcast_to(FLAGS[: kept.valid.shape[-1]], kept.valid.shape)
+    written = [
+        write(x, rows, where=flags)
+        for write in (kept.put, kept.add)
+        for flags in (None, where)
+    ]
+    return kept.take(x, fill_value=-1), *written
 
 
 def there_and_back(mask, x, rows, **options):
@@ -270,7 +280,7 @@ def test_parts(form):
     for mask, kept in (MASK, search(MASK)), (batch, jax.vmap(search)(batch)):
         x, rows = numbers(*mask.shape, form), -numbers(*kept.count.shape, 3, form)
         lines = mask.reshape(-1, 4), x.reshape(-1, 4, form), rows.reshape(-1, 3, form)
-        flat = zip(of_lines(*lines), (rows, x, x), strict=True)
+        flat = zip(of_lines(*lines), (rows, x, x, x, x), strict=True)
         wanted = tuple(found.reshape(like.shape) for found, like in flat)
         assert_same(uses(kept, x, rows), wanted)
 
@@ -312,10 +322,13 @@ def test_derivatives(size, form):
     def squares(x, rows, value):
         x, rows = x**2, rows**2
         taken = kept.take(x, fill_value=value**2)
-        return taken, kept.put(x, rows), kept.add(x, rows)
+        written = kept.put(x, rows, where=where), kept.add(x, rows, where=where)
+        return taken, kept.put(x, rows), kept.add(x, rows), written
 
-    x, rows = numbers(8, form) / 64, numbers(size, form) / 64
-    test_util.check_grads(squares, (x, rows, np.float32(0.5)), order=2)
+    where = FLAGS[:size]
+    with jax.enable_x64(True):  # differences of float32 are too coarse
+        x, rows = (numbers(n, form).astype(float) / 64 for n in (8, size))
+        test_util.check_grads(squares, (x, rows, 0.5), order=2)
 
 
 def test_vmap_of_a_gradient():
@@ -348,10 +361,11 @@ def test_index_checks_report_rows_past_the_count_in_derivatives_alone():
 
 
 def doubled(search, mask, x):
-    """The array with doubled rows, and these added."""
+    """The array with doubled rows, and some of these added."""
     kept = search(mask)
     rows = 2 * kept.take(x)
-    return kept.add(kept.put(x, rows), rows)
+    where = kept.take(x[..., 0] % 3 > 0)
+    return kept.add(kept.put(x, rows), rows, where=where)
 
 
 few = functools.partial(find, size=4)
@@ -440,6 +454,15 @@ def test_rows_are_divided_by_part_and_as_the_array(parts, of_mask, of_x, wanted)
 
 
 @needs_devices
+def test_flags_over_explicit_axes():
+    """The flags alone are divided."""
+    sharding = sharding_of("2x2", P("a"), AxisType.Explicit)
+    kept, x, rows = find(MASK, size=6), numbers(8, 2), -numbers(6, 2)
+    where = jax.device_put(FLAGS[:6], sharding)
+    assert_same(kept.put(x, rows, where=where), put(MASK, x, rows, 0, FLAGS[:6]))
+
+
+@needs_devices
 def test_parts_over_two_mesh_axes():
     mask = jax.device_put(MASK, sharding_of("2x2", P(("a", "b")), AxisType.Explicit))
     text = "parts is 2; it must be a multiple of 4, the number of devices"
@@ -495,6 +518,27 @@ def test_wrong_arrays():
     wrong("x must be a number or an array, not NoneType", take, None)
     wrong("rows['a'] must be a number or an array, not str", put, {"a": x}, {"a": "a"})
     wrong("x has bools, which have no sum", add, MASK > 0, MASK[:5] > 0)
+
+
+def test_wrong_flags():
+    kept, parts = find(MASK, size=5), find(MASK, size=5, parts=2)
+    x = numbers(8)
+    for name in "put", "add":
+        for found, where, text in (
+            (kept, FLAGS[:4], "where has sizes {4}; it must have {5}, one flag per row"),
+            (kept, MASK > 0, "For flags of the elements of x, write where=kept.take("),
+            (kept, np.True_, "sizes {}...Write jnp.broadcast_to(where, kept.valid.sha"),
+            (parts, FLAGS[:5], "{5}; it must have {2,5}...Write jnp.broadcast_to(w"),
+        ):
+            write, rows = getattr(found, name), found.take(x)
+            refused(text, write, x, rows, where=where)
+        write = functools.partial(refused, error=TypeError)
+        for where, text in (
+            (MASK[:5], "where has data type INT8; it must be bool. Write where != 0."),
+            (list(FLAGS[:5]), "where must be an array, not list"),
+            ({"a": FLAGS[:5]}, "where must be an array, not dict"),
+        ):
+            write(text, getattr(kept, name), x, x[:5], where=where)
 
 
 def test_wrong_leaves():
