@@ -96,8 +96,8 @@ def optimized(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def slow(session: nox.Session) -> None:
-    """The tests that README's command leaves out."""
-    session.install("-e", ".[test]")
+    """The tests that README's command leaves out, and the tutorials."""
+    session.install("-e", ".[test,clients]")
     session.run(*PYTEST, "-n", "auto", "-m", "slow", *session.posargs)
 
 
@@ -200,7 +200,7 @@ def gpu(session: nox.Session) -> None:
 
     With several GPUs, write `nox -s gpu -- -n 4`.
     """
-    session.install("-e", ".[test]", "jax[cuda13]")
+    session.install("-e", ".[test,clients]", "jax[cuda13]")
     flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
     session.run(*PYTEST, "-n", "15", "-m", "", *session.posargs, env=flags)
 

@@ -2,22 +2,18 @@
 
     python -m sphinx -W -b html docs docs/_build/html
 
-The build needs no network. Pages in docs/tutorials are notebooks in Markdown. The build
-executes them.
+The build needs no network.
 
 People also read the pages on GitHub, which knows no directive of Sphinx. So a directive
 stands in a comment, `<!-- site`, which the build opens. The build leaves out the text
 between `<!-- not on the site -->` and `<!-- end -->`.
 """
 
-import json
-import logging
-import os
 import pathlib
 import re
 import sys
 import zlib
-from typing import Any, get_type_hints
+from typing import get_type_hints
 
 import sphinx.application
 import sphinx.search
@@ -30,36 +26,16 @@ import dmljax
 from dmljax._directml.support import support_markdown
 from dmljax._operators import DESCRIPTORS
 
-# Programs in the notebooks are small: compiling them takes longer than running them.
-os.environ.setdefault("XLA_FLAGS", "--xla_backend_optimization_level=0")
 HERE = pathlib.Path(__file__).parent
 # Figures of the benchmarks are pages. The benchmarks are beside the documentation.
 sys.path.insert(0, str(HERE.parent))
-from docs import drawing  # noqa: E402
-
-# nbclient logs each notebook that it runs, even if Sphinx is told to be quiet.
-logging.getLogger("traitlets").setLevel(logging.WARNING)
-# ipykernel warns in each notebook that its connection within this machine is not
-# encrypted. A configuration of its own keeps it quiet, whatever the user's says. It
-# also gives the plots their style: no notebook has to.
-PROFILE = HERE / "_build" / "ipython" / "profile_default"
-PROFILE.mkdir(parents=True, exist_ok=True)
-(PROFILE / "ipython_kernel_config.json").write_text(
-    json.dumps(
-        {
-            "IPKernelApp": {"log_level": "ERROR"},
-            "InlineBackend": {"figure_formats": ["svg"], "rc": drawing.STYLE},
-        }
-    )
-)
-os.environ["IPYTHONDIR"] = str(PROFILE.parent)
 
 project = "dmljax"
 author = "the dmljax authors"
 release = dmljax.__version__
 copyright = f"{author}. Apache-2.0"
 extensions = [
-    "myst_nb",
+    "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.intersphinx",
@@ -83,14 +59,6 @@ autodoc_typehints_format = "short"
 
 myst_enable_extensions = ["attrs_block", "attrs_inline", "colon_fence", "dollarmath"]
 myst_heading_anchors = 3
-
-nb_execution_mode = "auto"
-nb_execution_raise_on_error = True
-nb_execution_timeout = 120
-nb_execution_in_temp = True  # a tutorial must not need a file of the repository
-# A warning in a notebook fails the build, as any other warning does.
-nb_output_stderr = "remove-warn"
-nb_merge_streams = True
 
 # Prompts are not part of what the copy button copies.
 copybutton_prompt_text = r">>> |\.\.\. |\$ "
@@ -157,15 +125,6 @@ SEARCHED = {
     "tutorials/network": ("convolution", "flax", "equinox", "ReflectionPad2d"),
     "tutorials/sparse": ("segment_sum", "adjacency matrix"),
 }
-# What the first cell of a notebook installs, beside dmljax, if a notebook imports it.
-INSTALLED = ("matplotlib", "flax", "equinox", "optax")
-INSTALL = """\
-# dmljax is not on a package index: write the path of your copy of its repository.
-CHECKOUT = "path/to/dmljax"
-import importlib.util
-
-if importlib.util.find_spec("dmljax") is None:
-    %pip install --quiet {CHECKOUT} """
 
 INVENTORIES = {
     "jax": "https://docs.jax.dev/en/latest/",
@@ -202,13 +161,10 @@ def open_comments(app: sphinx.application.Sphinx, page: str, source: list[str]) 
 
 
 def add_to_titles(app: sphinx.application.Sphinx, page: str, source: list[str]) -> None:
-    """Adds the words that people search for, and the notebook, after the title."""
+    """Adds the words that people search for after the title."""
     del app
     words = "".join(f"   ! single: {word}\n" for word in SEARCHED.get(page, ()))
     block = f"\n```{{eval-rst}}\n.. index::\n{words}```\n" if words else ""
-    if "file_format: mystnb" in source[0] and page.startswith("tutorials/"):
-        name = page.removeprefix("tutorials/")
-        block += f"\nDownload this tutorial as {{nb-download}}`{name}.ipynb`.\n"
     title = re.compile(r"^# .*\n", re.MULTILINE)
     source[0] = title.sub(lambda line: line[0] + block, source[0], count=1)
 
@@ -252,56 +208,6 @@ def name_types(app: sphinx.application.Sphinx, *_: object) -> None:
             types |= {key: text.replace(whole, name) for key, text in types.items()}
 
 
-def theme_plots(app: sphinx.application.Sphinx, error: Exception | None) -> None:
-    """Lets the plots of the notebooks follow the reader's light or dark mode."""
-    del error
-    for path in pathlib.Path(app.outdir).glob("_images/*.svg"):
-        text = path.read_text(encoding="utf-8")
-        if "</metadata>" in text and "prefers-color-scheme" not in text:
-            path.write_text(drawing.themed(text), encoding="utf-8")
-
-
-def finish_notebooks(app: sphinx.application.Sphinx, error: Exception | None) -> None:
-    """Makes the notebooks that readers download independent of this site."""
-    if error is not None:
-        return
-    for path in pathlib.Path(app.outdir).glob("_downloads/*/*.ipynb"):
-        notebook = json.loads(path.read_text(encoding="utf-8"))
-        if notebook["metadata"].get("finished"):
-            continue
-        notebook["metadata"]["finished"] = True
-        for cell in notebook["cells"]:
-            if cell["cell_type"] == "markdown":
-                cell["source"] = without_site("".join(cell["source"]))
-        notebook["cells"].insert(0, installing(notebook["cells"]))
-        path.write_text(json.dumps(notebook, indent=1), encoding="utf-8")
-
-
-def without_site(text: str) -> str:
-    """Markdown without the index, the download, links to pages, and roles."""
-    text = re.sub(
-        r"^```\{eval-rst\}\n.*?^```\n", "", text, flags=re.MULTILINE | re.DOTALL
-    )
-    text = re.sub(r"^Download this tutorial as .*\n+", "", text, flags=re.MULTILINE)
-    text = re.sub(r"^% .*\n", "", text, flags=re.MULTILINE)
-    text = re.sub(r"\{\w+\}`([^`]+)`", r"`\1`", text)
-    return re.sub(r"\[([^]]+)\]\((?!https?:)[^)]+\)", r"\1", text)
-
-
-def installing(cells: list[dict[str, Any]]) -> dict[str, Any]:
-    """The first cell of a notebook, which installs what the notebook imports."""
-    code = "".join("".join(cell["source"]) for cell in cells)
-    packages = [name for name in INSTALLED if re.search(rf"(import|from) {name}", code)]
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": "install",
-        "metadata": {},
-        "outputs": [],
-        "source": INSTALL + " ".join(packages),
-    }
-
-
 def setup(app: sphinx.application.Sphinx) -> None:
     """Is called by Sphinx."""
     app.connect("builder-inited", write_figures)
@@ -311,8 +217,6 @@ def setup(app: sphinx.application.Sphinx) -> None:
     app.connect("object-description-transform", name_types, priority=400)
     app.connect("doctree-read", cut_empty_lines)
     app.connect("doctree-read", hide_figures)
-    app.connect("build-finished", theme_plots)
-    app.connect("build-finished", finish_notebooks)
 
 
 intersphinx_mapping = {

@@ -86,7 +86,7 @@ def cells(
         box.set_linewidth(0.6)
         axes.add_patch(box)
         place = column + 0.5, row + 0.5
-        text = f"{float(value):g}"
+        text = f"{float(value):g}".replace("nan", "")
         axes.text(*place, text, ha="center", va="center", size=size, color=NUMBER)
     axes.set(xlim=(-0.05, columns + 0.05), ylim=(rows + 0.05, -0.05), aspect="equal")
     axes.set_axis_off()

@@ -3,8 +3,7 @@
 Every number in a picture of cells is an input, or the package computes it here. A
 picture can't show what the package doesn't do.
 
-Each function that is marked ``@drawn`` is a file of its name in ``docs/pictures``. The
-build of the documentation writes them.
+Each function that is marked ``@drawn`` is a file of its name in ``docs/pictures``.
 """
 
 import functools
@@ -23,6 +22,7 @@ from dmljax import DataType, PaddingMode, TensorDesc
 from docs import drawing, gallery  # noqa: F401  (gallery adds to DIAGRAMS)
 from docs.cells import Block, Line, block, line, picture
 from docs.diagrams import DIAGRAMS
+from docs.plots import PLOTS
 
 DOCS = pathlib.Path(__file__).parent
 FOLDER = DOCS / "pictures"
@@ -437,7 +437,7 @@ def strides_of_an_output() -> str:
 def main() -> None:
     """Writes all pictures that are not there, or that have changed."""
     FOLDER.mkdir(exist_ok=True)
-    for name, draw in (DRAWN | DIAGRAMS).items():
+    for name, draw in (DRAWN | DIAGRAMS | PLOTS).items():
         path, text = FOLDER / f"{name}.svg", draw()
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")

@@ -1,5 +1,5 @@
 // Marks figures and tables that scroll in their place. The style sheet says so there.
-const PLACES = "article :is(p, figure, .cell_output, .table-wrapper)";
+const PLACES = "article :is(p, figure, .table-wrapper)";
 const mark = () => {
   for (const place of document.querySelectorAll(PLACES))
     place.classList.toggle("scrolls", place.scrollWidth > place.clientWidth + 1);

@@ -1,9 +1,10 @@
 """The documentation is true: examples, outputs, figures, names and links."""
 
-import contextlib
 import doctest
-import io
+import os
 import re
+import subprocess
+import sys
 
 import jax
 import pytest
@@ -15,6 +16,8 @@ from benchmarks import ledger
 from dmljax.__main__ import main
 from dmljax._nonzero_kernels import KERNELS
 from dmljax._operators import OPERATORS
+from docs import programs
+from tests import compiling
 from tests.checks import needs_kernels
 from tests.project.texts import ROOT, TEXTS, section
 
@@ -46,19 +49,36 @@ def test_examples_and_messages(page):
     assert not failed
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/how_to/onnx.md"])
-def test_programs_print_their_comments(page):
-    if page != "README.md":
-        pytest.importorskip("onnx.reference")
-    names = {}
-    blocks = re.findall(r"^```python\n(.*?)^```", TEXTS[page], re.M | re.S)
-    for block in blocks:
-        printed = io.StringIO()
-        with contextlib.redirect_stdout(printed):
-            exec(block, names)
-        shown = re.findall(r"^# ?( *\[.*)$", block, re.MULTILINE)
-        assert printed.getvalue().splitlines() == shown
-    assert blocks
+PROGRAMS = [
+    pytest.param(page, marks=[pytest.mark.slow] if "/tutorials/" in page else [])
+    for page, text in TEXTS.items()
+    if programs.shown(text)
+]
+
+
+@pytest.mark.parametrize("page", PROGRAMS)
+def test_a_program_prints_its_comments(page, tmp_path):
+    """A reader copies all blocks of a page into a file, and runs it anywhere."""
+    program = programs.program(TEXTS[page])
+    for library in re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE):
+        pytest.importorskip(library)
+    file = tmp_path / "program.py"
+    file.write_text(program)
+    # Devices of the tests are not those of a reader. A tutorial asks for two.
+    known = {"XLA_FLAGS": " ".join(compiling.FAST), "JAX_PLATFORMS": "cpu"}
+    environment = os.environ | known | {"PYTHONPATH": str(ROOT)}
+    command = [sys.executable, file]
+    done = subprocess.run(
+        command, cwd=tmp_path, env=environment, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    assert done.stdout == programs.shown(TEXTS[page])
+
+
+def test_every_tutorial_shows_what_it_prints():
+    pages = {page for page in TEXTS if page.startswith("docs/tutorials/")}
+    shown = {page for page in pages if programs.shown(TEXTS[page])}
+    assert pages - shown == {"docs/tutorials/index.md"}
 
 
 @pytest.mark.parametrize(
@@ -122,6 +142,7 @@ WALL = "wall_ms", "#.3g"
 FIGURES = {
     ("README.md", "The gain"): (measured(ALONE), *WALL),
     ("docs/tutorials/attention.md", "The fastest spelling"): (measured(ALONE), *WALL),
+    ("docs/tutorials/network.md", "The cost"): (measured(ALONE), *WALL),
     ("docs/tutorials/devices.md", "Automatic or explicit axes"): (SCALED, *WALL),
     ("docs/benchmarks.md", "On several H200s"): (SCALED, "efficiency", ".2f"),
 }
