@@ -16,6 +16,7 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 
 from docs import drawing
 from docs.programs import PAGES, program
@@ -95,8 +96,8 @@ def images_modes(figure: Figure, names: dict[str, Any]) -> None:
     _photograph(grid[0, 0], names["image"], "the image")
     for axes, (mode, image) in zip(grid.flat[1:], names["padded"].items(), strict=True):
         _photograph(axes, image, mode)
-        style = {"fill": False, "edgecolor": "white"}
-        axes.add_patch(mpl.patches.Rectangle((31.5, 31.5), 128, 128, **style))
+        box = Rectangle((31.5, 31.5), 128, 128, fill=False, edgecolor="white")
+        axes.add_patch(box)
 
 
 @plot(7.1, 1.9)
