@@ -75,6 +75,18 @@ def test_a_program_prints_its_comments(page, tmp_path):
     assert done.stdout == programs.shown(TEXTS[page])
 
 
+def test_the_lines_to_onnx(folder):
+    """An export, and then a call in the same process."""
+    pytest.importorskip("jax2onnx")
+    (block,) = re.findall(
+        r"(import jax2onnx.*?)```", TEXTS["docs/how_to/export.md"], re.S
+    )
+    names = {"jax": jax, "jnp": jax.numpy, "dml": dmljax}
+    exec(block, names)
+    assert (folder / "attend.onnx").exists()
+    assert names["attend"](jax.numpy.ones((4, 4)))[0].tolist() == [1, 0, 0, 0]
+
+
 def test_every_tutorial_shows_what_it_prints():
     pages = {page for page in TEXTS if page.startswith("docs/tutorials/")}
     shown = {page for page in pages if programs.shown(TEXTS[page])}
