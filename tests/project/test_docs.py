@@ -18,16 +18,13 @@ from dmljax._nonzero_kernels import KERNELS
 from dmljax._operators import OPERATORS
 from docs import programs
 from tests import compiling
-from tests.checks import needs_kernels
 from tests.project.texts import ROOT, TEXTS, section
 
-NEEDS = {"docs/how_to/export.md": [needs_kernels]}
-EXAMPLES = [
-    pytest.param(page, marks=NEEDS.get(page, ()))
-    for page, text in TEXTS.items()
-    if ">>>" in text and page.startswith("docs/")
-]
 # EXAMPLES
+
+EXAMPLES = [
+    page for page, text in TEXTS.items() if ">>>" in text and page.startswith("docs/")
+]
 
 
 @pytest.fixture
