@@ -85,8 +85,9 @@ SEARCHED = {
         "gather",
     ),
     "index": ("which function",),
-    "how_to/export": ("flatbuffers",),
+    "how_to/export": ("flatbuffers", "jax2onnx"),
     "how_to/nan": ("double where",),
+    "how_to/tensorflow": ("boolean_mask",),
     "operators/one_hot": ("label smoothing", "cross entropy", "ignore_index"),
     "operators/padding": ("reflect",),
     "tutorials/attention": (
@@ -99,6 +100,9 @@ SEARCHED = {
         "kv cache",
     ),
     "tutorials/compact": (
+        "dynamic shapes",
+        "data-dependent shape",
+        "stream compaction",
         "boolean mask",
         "x[mask]",
         "overflow",
