@@ -11,7 +11,7 @@ the text of its element and a kind, and the kind decides its colours:
     unused   an element without meaning, such as a row past the count
 
 Every picture lies on a card of its own: it can be read on any page. The colours follow
-the reader's light or dark mode. `tests/project/test_pictures.py` checks the contrast.
+the reader's light or dark mode.
 """
 
 import dataclasses
