@@ -60,11 +60,11 @@ class Plain:
     of: str = "dmljax"
 
 
-def search(words: Array, starts: Array, origin: Array, rows: int) -> Array:
+def search(words: Array, starts: Array, rows: int) -> Array:
     """Finds the bit word of each row by bisection: the form before the forward fill."""
     row = lax.iota(np.uint32, rows)
     word = jnp.searchsorted(starts, row, side="right") - 1
-    offset = origin + 32 * word.astype(np.uint32)
+    offset = 32 * word.astype(np.uint32)
     offset += _nonzero_forms.find_bit(words[word], row - starts[word])
     return jnp.where(row < starts[-1] + lax.population_count(words[-1]), offset, 0)
 

@@ -38,10 +38,6 @@ added.
     __module__ = "dmljax"  # the public name, in tracebacks and in pickles
 
 
-class NoKernelError(DescriptorError):
-    """No kernel can run this call, because of its platform, its types or its sizes."""
-
-
 class ModelError(ValueError):
     """A model file breaks a rule, or can't be read, run or shown.
 

@@ -197,7 +197,7 @@ def varying_alike(*arrays: Array) -> list[Array]:
     """
     axes: list[frozenset[str]] = []
     for array in arrays:
-        (varying,) = manual_axes(array).values() or [frozenset()]
+        (varying,) = manual_axes(jax.typeof(array)).values() or [frozenset()]
         axes.append(frozenset(getattr(varying, "varying", varying)))
     all_axes = frozenset().union(*axes)
     alike = []
@@ -208,15 +208,15 @@ def varying_alike(*arrays: Array) -> list[Array]:
     return alike
 
 
-def manual_axes(array: Array) -> dict[str, Any]:
-    """Returns the mesh axes of a shard_map over which an array varies.
+def manual_axes(array_type: Any) -> dict[str, Any]:
+    """Returns the mesh axes of a shard_map over which arrays of a type vary.
 
-    They are a keyword argument of a type of JAX, which has another name in JAX 0.9. If
-    JAX does not say the axes, there is no argument. Pallas asks for it, for the type of
-    an output, inside of a shard_map that checks over which axes arrays vary.
+    They are a keyword argument for other types, and its name depends on the version of
+    JAX. If JAX does not say the axes, there is no argument. Inside of a shard_map that
+    checks over which axes arrays vary, the type of an output needs it.
     """
     for name in ("manual axes", "manual axes in JAX 0.9"):
-        axes = _read(name, jax.typeof(array))
+        axes = _read(name, array_type)
         if axes is not None:
             return {UNDOCUMENTED[name]: axes}
     return {}

@@ -5,7 +5,6 @@ The forms are in `_nonzero_forms`, and the result is in `_nonzero_coordinates_re
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from typing import Any
@@ -21,9 +20,13 @@ from dmljax._arguments import as_array, as_integer, as_size
 from dmljax._call import compiled
 from dmljax._check import DescriptorError, as_python, decide_at_most, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
-from dmljax._nonzero_kernels import Implementation, default_kernel, required_kernel
+from dmljax._nonzero_kernels import (
+    IMPLEMENTATIONS,
+    Implementation,
+    choose_kernel,
+)
 from dmljax._primitive import OperatorPrimitive
-from dmljax._sharding import Division, divided_axes, explicit_mesh
+from dmljax._sharding import Division, check_reduced, divided_axes, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, to_scalar
 
 NAME = "NONZERO_COORDINATES"
@@ -107,7 +110,7 @@ def nonzero_coordinates(
     """
     # An array would be compared element by element.
     is_name = implementation is None or isinstance(implementation, str)
-    if not is_name or implementation not in BY_IMPLEMENTATION:
+    if not is_name or implementation not in IMPLEMENTATIONS:
         raise DescriptorError(
             f"{NAME}: implementation is {as_python(implementation)}; it must be one of "
             "None, 'xla', 'pallas'."
@@ -150,19 +153,23 @@ def _nonzero_coordinates(
                 f"{NAME}: size is {size}; it must be a number of rows, {low} to "
                 f"{MAX_ELEMENTS}."
             )
-    operands = (x,) if parts is None else _split(x, parts)
-    find = BY_IMPLEMENTATION[implementation]
-    outputs = find(*operands, rank=x.ndim, size=size, columns=columns, fill=fill)
+    check_reduced(x)
+    flags = forms.is_nonzero(x)
+    outputs = NONZERO_COORDINATES(
+        *((flags,) if parts is None else _split(flags, parts)),
+        rank=x.ndim,
+        size=size,
+        columns=columns,
+        fill=fill,
+        implementation=implementation,
+    )
     # A symbolic size is kept as its text: it has a meaning in its program alone.
     sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
     return nonzero_result((sizes, parts), outputs)
 
 
 def _split(x: Array, parts: int) -> tuple[Array, Array]:
-    """Returns the parts of the first dimension as a batch, and the offset of each part.
-
-    The form adds this offset in the whole array to the offsets that it finds in a part.
-    """
+    """Returns the parts of the first dimension as a batch, and the origin of each."""
     if parts <= 0 or x.ndim == 0 or x.shape[0] % parts != 0:
         hint = ""
         if x.ndim > 0 and not isinstance(x.shape[0], int):
@@ -222,36 +229,25 @@ def check_sizes_and_columns(
 
 
 def _outputs(
-    x: Array,
-    *_: Array,
-    rank: int,
-    size: int | None,
-    columns: int,
-    **__: Any,
+    flags: Array, *_: Array, rank: int, size: int | None, columns: int, **__: Any
 ) -> list[jax.ShapeDtypeStruct]:
     """Returns the types of the counts and of the coordinates."""
-    batch_rank = x.ndim - rank
-    batch = x.shape[:batch_rank]
-    rows = math.prod(x.shape[batch_rank:]) if size is None else size
+    split = flags.ndim - rank
+    batch = flags.shape[:split]
+    rows = math.prod(flags.shape[split:]) if size is None else size
     sizes = batch, (*batch, rows, columns)
     return [jax.ShapeDtypeStruct(each, np.uint32) for each in sizes]
 
 
 def _division(
-    x: Array,
-    *_: Array,
-    rank: int,
-    size: int | None,
-    **__: Any,
+    flags: Array, *_: Array, rank: int, size: int | None, **__: Any
 ) -> Division:
     """Divides the batch alone: a row depends on all elements of the tensor before it.
 
-    All rows of a divided tensor take 1.4 ms on two H200s if each device gathers the
-    tensor and runs the kernel, over explicit axes, and 3.1 if XLA divides them, over
-    automatic axes (benchmarks/results/nvidia-h200-scaling.csv, "as a whole"). With
-    `size=`, XLA sends a number for every 32 elements.
+    Devices that need all rows of a divided tensor are faster if each gathers the flags
+    (docs/tutorials/devices.md). With `size=`, XLA sends a number for every 32 elements.
     """
-    return Division(range(x.ndim - rank), "gather" if size is None else "whole")
+    return Division(range(flags.ndim - rank), "gather" if size is None else "replicate")
 
 
 NONZERO_COORDINATES = OperatorPrimitive(
@@ -261,10 +257,5 @@ NONZERO_COORDINATES = OperatorPrimitive(
     division=_division,
     on_platform={"cpu": forms.nonzero_walk},
     divisible=functools.partial(forms.nonzero_words, running_sum=forms.sum_in_levels),
-    kernel=default_kernel,
+    kernel=choose_kernel,
 )
-BY_IMPLEMENTATION = {
-    None: NONZERO_COORDINATES,
-    "xla": dataclasses.replace(NONZERO_COORDINATES, kernel=lambda *_: None),
-    "pallas": dataclasses.replace(NONZERO_COORDINATES, kernel=required_kernel),
-}

@@ -1,20 +1,18 @@
 """NONZERO_COORDINATES in jax.numpy: its formulas, and the forms that XLA compiles.
 
-A form takes a batch of tensors, (*batch, *sizes), of `rank` sizes each. It returns the
-counts, (*batch,), and the coordinates, (*batch, rows, columns). It works on lines: each
-tensor is a line of elements. If there is a second operand, `origin`, it has the
-offset of each line in its whole array. This is 0, unless a line is a part of a tensor.
-
-`nonzero_words` and the kernels pack a line into *bit words*. A bit word has a bit for
-each of 32 elements, set if the element is not zero. The lowest bit is bit 0. The walk
-of a CPU packs a line into bytes, with bits in the same order. All of them compact the
-set bits into rows of coordinates, each in a different way. For example, with four
-elements in a bit word:
+`is_nonzero` makes flags of any array, and the primitive takes the flags. Its forms work
+on *lines*: `on_lines` turns a batch of tensors into lines of flags. A form finds the
+*offset* of each set flag, and writes rows of coordinates. For example, with four flags
+in a bit word:
 
     elements    0 5 0 0 | 7 1 0 2     sizes (2, 4)
-    bit words   0b0010    0b1011      the first element is the lowest bit
+    bit words   0b0010    0b1011      the first flag is the lowest bit
     offsets     1         4 5 7       how many elements lie before it in the line
     rows        (0, 1)    (1, 0) (1, 1) (1, 3)
+
+`nonzero_words` and the kernels pack 32 flags into a *bit word*. The walk of a CPU packs
+bytes, with bits in the same order. If a line is a part of a tensor, its *origin* is the
+offset of its first element in the tensor.
 """
 
 import functools
@@ -28,7 +26,7 @@ import numpy as np
 from jax import Array, lax
 
 from dmljax._check import at_most
-from dmljax._types import Outputs, as_bits, index_mode, mode_of, to_scalar
+from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
 MANY = 2**23  # elements of all lines together, from which on bit words pay
@@ -92,79 +90,119 @@ def valid_rows(count: Array, rows: int) -> Array:
 # LINES AND BIT WORDS
 
 
-class Lines(NamedTuple):
-    """A batch of tensors, each of which is a line. All sizes are at least 1."""
+class Layout(NamedTuple):
+    """How a batch of tensors lies in lines. All numbers but `fill` are at least 1."""
 
-    x: Array  # (lines, elements)
-    origin: Array  # (lines,): the offset of each line in its whole array
-    sizes: tuple[int, ...]  # of a tensor, for each column of the coordinates
+    batch: tuple[int, ...]
+    sizes: tuple[int, ...]  # of a tensor
     rows: int  # that a form returns for each line
+    columns: int  # the coordinates of a row
+    fill: int | None  # what the rows past a count hold; None leaves them undefined
+
+    @property
+    def lines(self) -> int:
+        return math.prod(self.batch)
+
+    @property
+    def elements(self) -> int:
+        """The elements of a line."""
+        return math.prod(self.sizes)
+
+    @property
+    def of_columns(self) -> tuple[int, ...]:
+        """The size for each column. A scalar has a coordinate, too."""
+        return self.sizes[-self.columns :] or (1,)
 
 
-def flatten_lines(
-    x: Array,
-    origin: Array | None = None,
+def layout_of(
+    shape: tuple[int, ...],
     *,
     rank: int,
     size: int | None,
     columns: int,
-) -> tuple[Lines, Callable[[Array, Array], Outputs]]:
-    """Returns the lines of a batch, and a function that restores the batch.
+    fill: int | None,
+) -> Layout:
+    """Returns the layout of a batch of tensors with `rank` sizes each.
 
-    The function takes (lines,) counts and (lines, rows, columns) coordinates.
+    Scatters need elements and rows: an empty array and an empty result get one.
     """
-    split = x.ndim - rank
-    rows = math.prod(x.shape[split:]) if size is None else size
-    wanted = (*map(slice, x.shape[:split]), slice(rows))
-    # Scatters need something to work on. An array without elements gets a zero, and a
-    # line without rows gets a row. `restore` drops these again.
-    is_enlarged = 0 in (*x.shape, rows)
-    if is_enlarged:
-        rows = max(rows, 1)
-    if 0 in x.shape:
-        x = jnp.pad(x, [(0, int(n == 0)) for n in x.shape])
-    batch, sizes = x.shape[:split], x.shape[split:]
-
-    def restore(count: Array, coordinates: Array) -> Outputs:
-        count = count.reshape(batch)
-        coordinates = coordinates.reshape(*batch, *coordinates.shape[1:])
-        if is_enlarged:
-            return count[wanted[:-1]], coordinates[wanted]
-        return count, coordinates
-
-    lines = math.prod(batch)
-    flat = x.reshape(lines, math.prod(sizes))
-    if origin is None:
-        origins = lax.full((lines,), 0, np.uint32)
-    else:
-        origins = jnp.broadcast_to(origin, (*batch, *[1] * rank)).ravel()
-    # A scalar has a coordinate, too. Dimensions that are left out have size 1.
-    return Lines(flat, origins, sizes[-columns:] or (1,), rows), restore
+    full = tuple(1 if n == 0 else n for n in shape)
+    split = len(shape) - rank
+    rows = math.prod(full[split:]) if size is None else size
+    return Layout(full[:split], full[split:], 1 if rows == 0 else rows, columns, fill)
 
 
-def unravel_rows(offset: Array, counts: Array, lines: Lines, fill: int | None) -> Array:
+def on_lines(find: Callable[..., Outputs]) -> Form:
+    """Makes a form of a function of lines: it does batches, ranks and empty arrays.
+
+    `find` takes flags, (lines, elements), the origin of each line, (lines,) or None for
+    0, and the `Layout`. It returns counts, (lines,), and coordinates, (lines * rows *
+    columns) in any shape. The form takes flags, (*batch, *sizes), and returns counts,
+    (*batch,), and coordinates, (*batch, rows, columns). Its second operand, if any, is
+    the origin, with a size of 1 for each of `sizes`.
+    """
+
+    @functools.wraps(find)
+    def form(
+        flags: Array,
+        *origin: Array,
+        rank: int,
+        size: int | None,
+        columns: int,
+        fill: int | None,
+        **options: Any,
+    ) -> Outputs:
+        shape = flags.shape
+        layout = layout_of(shape, rank=rank, size=size, columns=columns, fill=fill)
+        batch, sizes, rows, *_ = layout
+        if 0 in shape:
+            full = batch + sizes
+            more = [(0, m - n, 0) for n, m in zip(shape, full, strict=True)]
+            flags = lax.pad(flags, False, more)
+        lines = lax.reshape(flags, (layout.lines, layout.elements))
+        origins = None
+        if origin:
+            (of_parts,) = origin
+            of_each = jnp.broadcast_to(of_parts, (*batch, *[1] * rank))
+            origins = lax.reshape(of_each, (layout.lines,))
+        counts, coordinates = find(lines, origins, layout, **options)
+        counts = lax.reshape(counts, batch)
+        coordinates = lax.reshape(coordinates, (*batch, rows, columns))
+        if 0 in (*shape, size):
+            of_batch = shape[: len(batch)]
+            rows = math.prod(shape[len(batch) :]) if size is None else size
+            wanted = tuple(map(slice, (*of_batch, rows)))
+            return counts[wanted[:-1]], coordinates[wanted]
+        return counts, coordinates
+
+    return form
+
+
+def unravel_rows(
+    offset: Array, counts: Array, origin: Array | None, layout: Layout, *, zeros: bool
+) -> Array:
     """Returns the coordinates of the rows up to each count, and `fill` past it.
 
-    `offset` has (lines, rows). Where `fill` is None, its rows past the count are
-    unraveled like the others: coordinates of 0, if the offset is 0.
+    `offset` has (lines, rows). `zeros` says that the offsets past a count are 0. They
+    need no fill to become coordinates of 0.
     """
-    coordinates = unravel(offset, lines.sizes)
-    if fill is None:
+    if origin is not None:
+        offset = offset + origin[:, None]
+    coordinates = unravel(offset, layout.of_columns)
+    if zeros and (layout.fill is None or (layout.fill == 0 and origin is None)):
         return coordinates
-    valid = valid_rows(counts, lines.rows)[..., None]
-    return jnp.where(valid, coordinates, np.uint32(fill))
+    valid = valid_rows(counts, layout.rows)[..., None]
+    return jnp.where(valid, coordinates, np.uint32(layout.fill or 0))
 
 
-def pack(x: Array, multiple: int = BIT_WORD) -> Array:
-    """Packs the flags of x != 0, for x of (lines, elements), as (lines, bytes).
+def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
+    """Packs flags, (lines, elements), into bytes of eight flags, (lines, bytes).
 
-    A byte has the flags of eight elements, the first in the lowest bit. Zeros are
-    added to a line up to a multiple of so many elements.
+    The first flag is the lowest bit. A line is extended by zeros to a `multiple`.
     """
-    lines, elements = x.shape
+    lines, elements = flags.shape
     length = -(-elements // multiple) * multiple
-    flags = is_nonzero(x)
-    flags = jnp.pad(flags, [(0, 0), (0, length - elements)])
+    flags = lax.pad(flags, False, [(0, 0, 0), (0, length - elements, 0)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
     # The barrier keeps XLA from packing a constant mask on the host, at 2 to 3 s for
     # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the comparison
@@ -183,7 +221,7 @@ def pack(x: Array, multiple: int = BIT_WORD) -> Array:
 
 
 def definition(
-    x: Array, *origin: Array, rank: int, size: int | None, **static: Any
+    flags: Array, *origin: Array, rank: int, size: int | None, **static: Any
 ) -> Outputs:
     """Chooses the form by the numbers of elements and rows.
 
@@ -198,91 +236,81 @@ def definition(
     Below 2^23 elements the forms are level, and `nonzero_scatter` compiles in half of
     the time. A symbolic number of elements takes it as well.
     """
-    few = not isinstance(x.size, int) or x.size < MANY
-    elements = math.prod(x.shape[x.ndim - rank :])
+    few = not isinstance(flags.size, int) or flags.size < MANY
+    elements = math.prod(flags.shape[flags.ndim - rank :])
     for_half = size is not None and at_most(elements, 2 * size)
     form = nonzero_scatter if few or for_half else nonzero_words
-    return form(x, *origin, rank=rank, size=size, **static)
+    return form(flags, *origin, rank=rank, size=size, **static)
 
 
 # THE FORM FOR FEW ELEMENTS, OR ROWS FOR MOST OF THEM
 
 
-def nonzero_scatter(
-    x: Array,
-    *origin: Array,
-    fill: int | None,
-    **static: Any,
-) -> Outputs:
+@on_lines
+def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Counts element by element, and writes the offset of each into its row.
 
     Compiled for an H200, it takes 1.3 to 1.5 bytes of temporary memory for an element.
     `nonzero_words` takes 0.6 with rows for 3 % of the elements, and 6.4 with rows for
     half of them.
     """
-    lines, restore = flatten_lines(x, *origin, **static)
-    with index_mode(lines.x.shape[1], lines.rows) as integer:
-        bits = is_nonzero(lines.x)
+    rows = layout.rows
+    with index_mode(layout.elements, rows) as integer:
         # Without the barrier XLA would count a constant mask on the host, for 7 s if it
         # has 10^6 elements (openxla/xla#1652).
         one = lax.optimization_barrier(lax.full((), 1, integer))
-        ends = lax.cumsum(bits.astype(integer) * one, axis=1)
+        ends = lax.cumsum(flags.astype(integer) * one, axis=1)
         count = ends[:, -1].astype(np.uint32)
-        row = jnp.where(bits, ends - 1, to_scalar(lines.rows, integer))
-        write = functools.partial(write_offsets, rows=lines.rows)
-        offset = jax.vmap(write)(row, lines.origin)
-    # The rows past the count have the offset 0, and need no fill to be 0.
-    return restore(count, unravel_rows(offset, count, lines, fill or None))
+        row = jnp.where(flags, ends - 1, to_scalar(rows, integer))
+        offset = jax.vmap(functools.partial(write_offsets, rows=rows))(row)
+    return count, unravel_rows(offset, count, origin, layout, zeros=True)
 
 
-def write_offsets(row: Array, origin: Array, rows: int) -> Array:
+def write_offsets(row: Array, rows: int) -> Array:
     """Writes the offset of each element of a line into its row, and 0 elsewhere.
 
     An element that is zero has a row past the end, where the scatter drops it. The
     other rows are unique, and XLA needs no atomic operations.
     """
-    offset = origin + lax.iota(np.uint32, row.size)
     zeros = jnp.zeros(rows, np.uint32)
-    return zeros.at[row].set(offset, **WRITE_ONCE)
+    return zeros.at[row].set(lax.iota(np.uint32, row.size), **WRITE_ONCE)
 
 
 # THE FORM FOR MANY ELEMENTS
 
 
+@on_lines
 def nonzero_words(
-    x: Array,
-    *origin: Array,
-    size: int | None,
-    fill: int | None,
+    flags: Array,
+    origin: Array | None,
+    layout: Layout,
     running_sum: Callable[[Array], Array] = lax.cumsum,
     compact: Callable[..., Array] | None = None,
-    **static: Any,
 ) -> Outputs:
-    """Compacts bit words by a scatter, or by a forward fill if `size` is given.
+    """Compacts bit words by a forward fill, or by a scatter if each element has a row.
 
-    `compact` replaces these: `(words, starts, origin, rows) -> offsets`, for all lines
-    at once. `running_sum` takes a single line.
+    `compact` replaces these: `(words, starts, rows) -> offsets`, for all lines at once.
+    `running_sum` takes a single line.
     """
-    lines, restore = flatten_lines(x, *origin, size=size, **static)
-    packed = pack(lines.x)
+    rows = layout.rows
+    packed = pack(flags)
     height, size_in_bytes = packed.shape
     packed = lax.reshape(packed, (height, size_in_bytes // 4, 4))
     words = lax.bitcast_convert_type(packed, np.uint32)
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
     if compact is None:
-        of_line = scatter_bits if size is None else fill_forward
-        compact = jax.vmap(functools.partial(of_line, rows=lines.rows))
+        of_line = scatter_bits if rows == layout.elements else fill_forward
+        compact = jax.vmap(functools.partial(of_line, rows=rows))
     else:
-        compact = functools.partial(compact, rows=lines.rows)
-    with index_mode(lines.x.shape[1], lines.rows):
+        compact = functools.partial(compact, rows=rows)
+    with index_mode(layout.elements, rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
-        offset = compact(words, starts, lines.origin)
-    # The rows past the count have the offset 0, and need no fill to be 0.
-    return restore(count, unravel_rows(offset, count, lines, fill or None))
+        offset = compact(words, starts)
+    return count, unravel_rows(offset, count, origin, layout, zeros=True)
 
 
-def scatter_bits(words: Array, starts: Array, origin: Array, rows: int) -> Array:
+def scatter_bits(words: Array, starts: Array, rows: int) -> Array:
     """Writes the offset of each set bit of a line into its row.
 
     The row is the number of set bits before this bit.
@@ -292,10 +320,10 @@ def scatter_bits(words: Array, starts: Array, origin: Array, rows: int) -> Array
     is_set = (word >> bit) & 1 != 0
     row = starts[:, None] + ones_below(word, bit)
     row = jnp.where(is_set, row, to_scalar(rows, np.uint32))
-    return write_offsets(row.ravel(), origin, rows)
+    return write_offsets(row.ravel(), rows)
 
 
-def fill_forward(words: Array, starts: Array, origin: Array, rows: int) -> Array:
+def fill_forward(words: Array, starts: Array, rows: int) -> Array:
     """Returns the offset of each row of a line, and finds its bit word by a fill.
 
     A bit word that has a bit writes its index into its first row: a single write for 32
@@ -308,7 +336,7 @@ def fill_forward(words: Array, starts: Array, origin: Array, rows: int) -> Array
     row = lax.iota(np.uint32, rows)
     before = row - starts[word]  # set bits of the word below the bit of this row
     bit = find_bit(words[word], before)
-    offset = origin + word.astype(np.uint32) * np.uint32(BIT_WORD) + bit
+    offset = word.astype(np.uint32) * np.uint32(BIT_WORD) + bit
     total = starts[-1] + lax.population_count(words[-1])
     return jnp.where(row < total, offset, 0)
 
@@ -368,59 +396,48 @@ def sum_in_levels(values: Array) -> Array:
 BLOCK = 256  # rows whose offsets become coordinates at once
 
 
-def nonzero_walk(
-    x: Array,
-    *origin: Array,
-    size: int | None,
-    fill: int | None,
-    **static: Any,
-) -> Outputs:
+@on_lines
+def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Walks over the bytes of all lines in order, and looks up the set bits of each.
 
     For example, byte 0b10010010 has the bits 1, 4 and 7. The walk writes them, and five
     other numbers, into eight rows. It continues three rows further, so the next byte
     overwrites the five. There is no branch, and dense masks take as many rounds as
-    sparse masks. On a CPU this is faster than the other forms, which do work for each
-    element (benchmarks/results/x86_64-cpu.csv, "[scatter]").
+    sparse masks. The other forms do work for each element, which takes a CPU longer.
     """
-    lines, restore = flatten_lines(x, *origin, size=size, **static)
-    height, elements = lines.x.shape
-    packed = pack_rounds(lines.x)
-    with index_mode(packed.size, height * lines.rows + elements) as signed:
+    height, rows = layout.lines, layout.rows
+    packed = pack_rounds(flags)
+    with index_mode(packed.size, height * rows + layout.elements) as signed:
         # JAX would test signed indices for numbers below 0: a third of a round's time.
         index = np.dtype(f"uint{8 * signed.itemsize}")
-        zero = lax.full((), 0, index)
         # The offset of each row of all lines, and eight rows more: a byte writes eight
-        # rows, however few bits it has. With one dimension, it takes 1.3 times as long.
-        offset = lax.full((height * lines.rows + 8, 1), 0, np.uint32)
+        # rows, however few bits it has. An array of one dimension would be slower.
+        offset = lax.full((height * rows + 8, 1), 0, np.uint32)
         counts = lax.full((height,), 0, np.uint32)
-        # We chose a single loop for all lines. For lines of 64 elements, a loop over
-        # lines around a loop over the bytes of each took twice as long.
-        visit = functools.partial(visit_bytes, packed=packed, lines=lines)
+        # A loop over lines, around a loop over the bytes of each, would be slower for
+        # short lines.
+        visit = functools.partial(visit_bytes, packed=packed, layout=layout)
         stop = to_scalar(packed.shape[0], index)
-        _, offset, counts = for_each(stop, visit, (zero, offset, counts))
-        # Without `size`, a line may have many more rows than set bits.
-        if size is None and isinstance(lines.rows, int) and lines.rows >= BLOCK:
-            coordinates = unravel_blocks(index, offset, counts, lines, fill or 0)
-        else:
-            offset = lax.reshape(offset[:-8], (height, lines.rows))
-            coordinates = unravel_rows(offset, counts, lines, fill or 0)
-    return restore(counts, coordinates)
+        state = lax.full((), 0, index), offset, counts
+        _, offset, counts = for_each(stop, visit, state)
+        # A line has as many rows as elements, and may have few set bits.
+        if rows == layout.elements and isinstance(rows, int) and rows >= BLOCK:
+            return counts, unravel_blocks(index, offset, counts, origin, layout)
+        offset = lax.reshape(offset[:-8], (height, rows))
+        return counts, unravel_rows(offset, counts, origin, layout, zeros=False)
 
 
-def pack_rounds(x: Array) -> Array:
+def pack_rounds(flags: Array) -> Array:
     """Packs the flags of lines as (rounds of all lines, bytes of a round)."""
-    height, elements = x.shape
+    height, elements = flags.shape
     step = 8  # bytes of a round, or all of a shorter line
     if isinstance(elements, int) and elements < 8 * step:
         step = -(-elements // 8)
     rounds = -(-elements // (8 * step))  # of a line
     length = rounds * step * 8
-    flags = is_nonzero(x)
     if length != elements:
         # The barriers make this a copy of memory. Otherwise XLA tests for each element
-        # whether it is padding, and with JAX 0.12 within `pack`: 2^22 bools then take 9
-        # ms in place of 1.4 (docs/development/lab_notes.md, "The walk of a CPU").
+        # whether it is padding (docs/development/lab_notes.md, "The walk of a CPU").
         zeros = lax.optimization_barrier(lax.full((height, length), False))
         flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
         flags = lax.optimization_barrier(flags)
@@ -442,36 +459,37 @@ def for_each(stop: Any, visit: Callable[..., Any], state: Any) -> Any:
 
 
 def visit_bytes(
-    k: Array, walk: tuple[Array, ...], packed: Array, lines: Lines
+    k: Array, walk: tuple[Array, ...], packed: Array, layout: Layout
 ) -> tuple[Array, ...]:
     """Visits the bytes of round `k`.
 
     The state of the walk is the row of the next set bit, counted through all lines, the
     offset of each row, and the count of each line.
     """
-    row, offset, counts = walk
-    rounds = to_scalar(packed.shape[0] // lines.x.shape[0], k.dtype)  # of a line
-    rows = to_scalar(lines.rows, k.dtype)
+    next_row, offset, counts = walk
+    step = packed.shape[1]
+    rounds = to_scalar(packed.shape[0] // layout.lines, k.dtype)  # of a line
+    rows = to_scalar(layout.rows, k.dtype)
     line = lax.div(k, rounds)
-    within = lax.rem(k, rounds)
-    begin = line * rows
-    end = begin + rows
-    row = jnp.where(within == 0, begin, row)
-    origin = lax.dynamic_index_in_dim(lines.origin, line, keepdims=False)
-    origin += within.astype(np.uint32) * np.uint32(8 * packed.shape[1])
+    round_of_line = lax.rem(k, rounds)
+    line_begin = line * rows
+    line_end = line_begin + rows
+    next_row = jnp.where(round_of_line == 0, line_begin, next_row)
+    first = round_of_line.astype(np.uint32) * np.uint32(8 * step)
     table = jnp.asarray(set_bits())
     visited = lax.dynamic_index_in_dim(packed, k, keepdims=False)
-    for i, byte in enumerate(visited):
+    for i in range(step):
+        byte = visited[i]
         bits = lax.dynamic_index_in_dim(table, byte.astype(k.dtype), keepdims=False)
-        offsets = (origin + np.uint32(8 * i) + bits)[:, None]
-        # A line writes past its end. The next line overwrites that, or these rows are
-        # past its count, and are filled: with `fill or 0`, and never with None.
-        first = lax.min(row, end)
-        offset = lax.dynamic_update_slice_in_dim(offset, offsets, first, 0)
-        row += lax.population_count(byte).astype(k.dtype)
-    count = (row - begin).astype(np.uint32)
+        offsets = (first + np.uint32(8 * i) + bits)[:, None]
+        # A line writes past its end. The next line overwrites these rows, or they are
+        # past its count and are filled, with 0 where `fill` is None.
+        row = lax.min(next_row, line_end)
+        offset = lax.dynamic_update_slice_in_dim(offset, offsets, row, 0)
+        next_row += lax.population_count(byte).astype(k.dtype)
+    count = (next_row - line_begin).astype(np.uint32)
     counts = lax.dynamic_update_index_in_dim(counts, count, line, 0)
-    return row, offset, counts
+    return next_row, offset, counts
 
 
 @functools.cache
@@ -487,14 +505,18 @@ def set_bits() -> np.ndarray:
 
 
 def unravel_blocks(
-    dtype: np.dtype, offset: Array, counts: Array, lines: Lines, fill: int
+    dtype: np.dtype,
+    offset: Array,
+    counts: Array,
+    origin: Array | None,
+    layout: Layout,
 ) -> Array:
     """Unravels rows as `unravel_rows` does, up to the last valid block of each line.
 
     Later blocks cost no division. `dtype` is the type that counts rows.
     """
-    height = counts.size
-    rows, block = dtype.type(lines.rows), dtype.type(BLOCK)
+    fill = layout.fill or 0
+    rows, block = dtype.type(layout.rows), dtype.type(BLOCK)
 
     def visit_line(line: Array, coordinates: Array) -> Array:
         begin = line * rows
@@ -502,19 +524,21 @@ def unravel_blocks(
         end = begin + count.astype(dtype)
 
         def visit_block(k: Array, coordinates: Array) -> Array:
-            start = lax.min(begin + k * block, begin + rows - block)
+            # The last block of a line begins early enough to be in the line.
+            start = begin + lax.min(k * block, rows - block)
             in_block = lax.dynamic_slice_in_dim(offset, start, BLOCK)[:, 0]
+            if origin is not None:
+                in_block += lax.dynamic_index_in_dim(origin, line, keepdims=False)
             valid = start + lax.iota(dtype, BLOCK) < end
-            block_rows = unravel(in_block, lines.sizes)
+            block_rows = unravel(in_block, layout.of_columns)
             block_rows = jnp.where(valid[:, None], block_rows, np.uint32(fill))
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
-        blocks = lax.div(end - begin + block - 1, block)
+        blocks = lax.div(count.astype(dtype) + block - 1, block)
         visited: Array = for_each(blocks, visit_block, coordinates)
         return visited
 
-    columns = len(lines.sizes)
-    coordinates = lax.full((height * lines.rows, columns), fill, np.uint32)
-    stop = to_scalar(height, dtype)
-    coordinates = for_each(stop, visit_line, coordinates)
-    return lax.reshape(coordinates, (height, lines.rows, columns))
+    size = layout.lines * layout.rows, len(layout.of_columns)
+    coordinates = lax.full(size, fill, np.uint32)
+    lines: Array = for_each(to_scalar(layout.lines, dtype), visit_line, coordinates)
+    return lines

@@ -6,13 +6,12 @@ module is imported then, because not every JAX has the modules that it imports.
 """
 
 import functools
+from collections.abc import Callable
 from typing import Any, Literal
 
 import jax
-from jax import Array
 
-from dmljax import _nonzero_forms as forms
-from dmljax._check import NoKernelError
+from dmljax._check import DescriptorError, show
 from dmljax._jax import (
     VERSION,
     Context,
@@ -22,75 +21,74 @@ from dmljax._jax import (
     types_of,
     why_divided,
 )
-from dmljax._types import Form, Outputs
+from dmljax._types import Form
 
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
+IMPLEMENTATIONS = None, "xla", "pallas"
 
-# The oldest GPUs for which we compile a kernel that was asked for. Mosaic GPU starts
-# every kernel with instructions that Hopper brought. JAX 0.11.2 leaves them out for
-# older GPUs: the kernels are then compiled for 8.0 and 8.9, as a test does.
+# The oldest GPUs for which we compile a kernel that was asked for. Mosaic GPU started
+# every kernel with instructions that Hopper brought, and no longer does.
 LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
-# A kernel is the default if an operand or an output has this number of elements. On an
-# H200, "elements above a limit" takes 1.14 to 1.17 of the time with it for 2^14 and
-# 2^18 elements, 1.05 to 1.08 for 2^20 and 2^22, and 0.82 for 2^23. "Rows of a mask"
-# with 2^20 rows takes 0.91 (benchmarks/results/nvidia-h200.csv, "[kernel]", "[no
-# kernel]"). It compiles 0.2 s longer. We have not run the kernel for TPUs on its
-# hardware.
+# The oldest GPUs on which a kernel is the default: we have run none on older ones.
+DEFAULT_CAPABILITY = (9, 0)
+# A kernel is the default if an operand or an output has this number of elements: small
+# programs are faster by XLA, and compile faster (docs/benchmarks.md). The kernel for
+# TPUs has not run on its hardware, and is no default.
 DEFAULT_FROM = {"cuda": 2**20}
 
 
-def _run(platform: str, *operands: Array, **static: Any) -> Outputs:
-    """Finds the coordinates by the kernel of a platform."""
+def _kernel_of(platform: str, flags: Any, **static: Any) -> Form | None:
+    """Returns the kernel of a platform, or None if it can't count such flags or rows.
+
+    `flags` is the type of the first operand.
+    """
     if platform == "cuda":
-        from dmljax.pallas.gpu._nonzero_coordinates import nonzero_coordinates as kernel
+        from dmljax.pallas.gpu._nonzero_coordinates import kernel_of
     else:
-        from dmljax.pallas.tpu import nonzero_coordinates as kernel
-    return kernel(*operands, **static)
+        from dmljax.pallas.tpu import kernel_of
+    return kernel_of(flags.shape, **static)
 
 
-# The kernel of each platform. Tests also have a kernel for "cpu".
-KERNELS: dict[str, Form] = {
-    "cuda": functools.partial(_run, "cuda"),
-    "tpu": functools.partial(_run, "tpu"),
+# The kernels by platform. Tests also have a kernel for "cpu".
+KERNELS: dict[str, Callable[..., Form | None]] = {
+    platform: functools.partial(_kernel_of, platform) for platform in ("cuda", "tpu")
 }
 
 
-def default_kernel(platform: str, context: Context) -> Form | None:
-    """Returns the kernel if it runs although nobody asked for it; else None."""
+def choose_kernel(
+    platform: str,
+    context: Context,
+    *,
+    implementation: Implementation = None,
+    **static: Any,
+) -> Form | None:
+    """Returns the kernel that a call runs; None if it runs a form in jax.numpy.
+
+    A kernel that was asked for and can't run is an error.
+    """
+    if implementation == "pallas":
+        found = _find_kernel(platform, context, LEAST_CAPABILITY, **static)
+        if isinstance(found, str):
+            raise DescriptorError(
+                "NONZERO_COORDINATES: implementation='pallas' was asked for, and "
+                + found
+            )
+        return found
     # An exported program may run on a GPU that the kernel does not serve.
-    if platform not in DEFAULT_FROM or is_exported(context):
+    if implementation == "xla" or platform not in DEFAULT_FROM or is_exported(context):
         return None
-    # We have run no kernel on a GPU before Hopper: a kernel is no default before it ran
-    # on its hardware.
-    if _why_no_kernel(platform, context, (9, 0)) is not None:
-        return None
-    if max(array.size for array in types_of(context)) < DEFAULT_FROM[platform]:
-        return None
-
-    def kernel_or_definition(*operands: Array, **static: Any) -> Outputs:
-        try:
-            return KERNELS[platform](*operands, **static)
-        except NoKernelError:  # the kernel refuses the sizes
-            return forms.definition(*operands, **static)
-
-    return kernel_or_definition
+    sizes = [array.size for array in types_of(context)]
+    if any(isinstance(n, int) and n >= DEFAULT_FROM[platform] for n in sizes):
+        found = _find_kernel(platform, context, DEFAULT_CAPABILITY, **static)
+        return None if isinstance(found, str) else found
+    return None
 
 
-def required_kernel(platform: str, context: Context) -> Form:
-    """Returns the kernel that was asked for, or raises an error if it can't run."""
-    problem = _why_no_kernel(platform, context, LEAST_CAPABILITY)
-    if problem is not None:
-        raise NoKernelError(
-            f"NONZERO_COORDINATES: implementation='pallas' was asked for, and {problem}"
-        )
-    return KERNELS[platform]
-
-
-def _why_no_kernel(
-    platform: str, context: Context, least: tuple[int, int]
-) -> str | None:
-    """Gives the reason why no kernel can run, and the remedy; None if a kernel can run.
+def _find_kernel(
+    platform: str, context: Context, least: tuple[int, int], **static: Any
+) -> Form | str:
+    """Returns the kernel, or the reason why none can run, with the remedy.
 
     A GPU must have at least the compute capability `least`.
     """
@@ -98,7 +96,8 @@ def _why_no_kernel(
     divided = why_divided(context)
     if divided is not None:
         return divided
-    sizes = [size for array in types_of(context) for size in array.shape]
+    flags, *others = types_of(context)
+    sizes = [size for array in (flags, *others) for size in array.shape]
     # A program may be compiled for other GPUs than those of this machine. JAX tells a
     # lowering rule at most the name of its target, and only where the operands are on a
     # mesh.
@@ -118,5 +117,10 @@ def _why_no_kernel(
         version = ".".join(map(str, least))
         problem = f"it needs a GPU of compute capability {version} or later"
     else:
-        return None
+        kernel = KERNELS[platform](flags, **static)
+        if kernel is not None:
+            return kernel
+        problem = (
+            f"its kernel can't count the elements or rows of sizes {show(flags.shape)}"
+        )
     return f"{problem}; use implementation=None or 'xla'."

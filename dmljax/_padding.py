@@ -199,19 +199,18 @@ def check_padding(
 
 
 def _transpose(
-    static: dict[str, Any], cotangent: Array, operands: Sequence[Any]
-) -> list[Array | None]:
+    cotangent: Array, x: Any, *value: Any, **static: Any
+) -> Sequence[Array | None]:
     """Gives the input the adjoint, and the value the sum over the padding."""
-    x, *value = operands
-    result: list[Array | None] = [None] * len(operands)
+    of_x = of_value = None
     if ad.is_undefined_primal(x):
         (sums,) = ADJOINT(cotangent, **static)
-        result[0] = _unbroadcast(sums, x)
+        of_x = _unbroadcast(sums, x)
     if value and ad.is_undefined_primal(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
         outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
-        result[1] = _unbroadcast(outside, value[0])
-    return result
+        of_value = _unbroadcast(outside, value[0])
+    return (of_x, of_value)[: 1 + len(value)]
 
 
 def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
@@ -230,7 +229,7 @@ def _division(
 ) -> Division:
     """Padding is independent along the dimensions that it does not pad."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
-    return Division({*range(x.ndim)} - padded, "as operands")
+    return Division({*range(x.ndim)} - padded, "keep")
 
 
 PADDING = OperatorPrimitive(
@@ -251,5 +250,5 @@ ADJOINT = OperatorPrimitive(
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
     # Without a value, CONSTANT pads by zeros.
-    transpose=lambda static, cotangent, _: PADDING(cotangent, **static),
+    transpose=lambda cotangent, _, **static: PADDING(cotangent, **static),
 )

@@ -26,11 +26,18 @@ import numpy as np
 from jax import Array
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import get_abstract_mesh
+from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh
 
 from dmljax._arguments import drop_weak_type
 from dmljax._call import check_elements
-from dmljax._jax import Context, is_local, lower, varying_alike, whole_mesh
+from dmljax._jax import (
+    Context,
+    is_local,
+    lower,
+    manual_axes,
+    varying_alike,
+    whole_mesh,
+)
 from dmljax._sharding import Division, explicit_mesh, over_explicit_mesh
 from dmljax._types import Form, Outputs
 
@@ -43,21 +50,22 @@ class OperatorPrimitive:
       name: the name in snake_case that errors, profiles and the primitive show.
       xla: the definition in jax.numpy, `(*operands, **static) -> outputs`. It works on
         every platform.
-      outputs: the sizes and the types of the outputs, `(*operands, **static) -> types`.
-        A trace of the definition would give them, too, but takes as long as the trace
-        of the form.
-      division: `(*operands, **static) -> Division`, for explicit mesh axes. If it calls
-        a dimension independent that is not, results are wrong in silence.
+      outputs: the sizes and the data types of the outputs, `(*operands, **static) ->
+        types`.
+      division: `(*operands, **static) -> Division`, for explicit mesh axes. Listing a
+        dependent dimension as independent gives silently wrong results.
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
       divisible: a jax.numpy form that XLA divides among devices without sending whole
         arrays; None if `xla` is such a form. It runs in every program for several
         devices if XLA chooses the shardings.
-      kernel: chooses the kernel when a call is lowered, `(platform, context) -> form`,
-        or None for a jax.numpy form.
-      transpose: the transpose of an operator that is linear in all operands, `(static
-        attributes, cotangent, operands) -> cotangents`, with None where none is needed.
-        The operator has a single output. None for an operator without a derivative.
+      kernel: chooses the kernel when a call is lowered, `(platform, context, **static)
+        -> form`, or None for a jax.numpy form. If the caller has a say in it, one of
+        the static attributes is `implementation`, and forms do not take it.
+      transpose: the transpose of an operator that is linear in all operands,
+        `(cotangent, *operands, **static) -> cotangents`, with None where none is
+        needed. The operator has a single output. None for an operator without a
+        derivative.
     """
 
     name: str
@@ -66,7 +74,7 @@ class OperatorPrimitive:
     division: Callable[..., Division]
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
     divisible: Form | None = None
-    kernel: Callable[[str, Context], Form | None] = lambda *_: None
+    kernel: Callable[..., Form | None] = lambda *_, **__: None
     transpose: Callable[..., Sequence[Array | None]] | None = None
 
     def __post_init__(self) -> None:
@@ -76,8 +84,10 @@ class OperatorPrimitive:
         primitive.def_impl(self._evaluate)
         primitive.def_abstract_eval(self._abstract_eval)
         batching.primitive_batchers[primitive] = self._batch
-        ad.primitive_jvps[primitive] = self._jvp
-        ad.primitive_transposes[primitive] = self._transpose_rule
+        if self.transpose is None:
+            ad.primitive_jvps[primitive] = self._zero_jvp
+        else:
+            ad.deflinear2(primitive, self._transpose)
         # JAX takes a rule that is registered without a platform for every platform
         # that has no rule of its own, such as "rocm".
         for platform in ("", "cpu", "cuda", "tpu"):
@@ -97,18 +107,19 @@ class OperatorPrimitive:
             return over_explicit_mesh(self, mesh, operands, static)
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
-    def types(self, *operands: Any, **static: Any) -> list[jax.core.ShapedArray]:
+    def types(self, *operands: Any, **static: Any) -> Sequence[jax.ShapeDtypeStruct]:
         """Returns the types of the outputs, without a mesh."""
         outputs = self.outputs(*operands, **static)
         for output in outputs:
             check_elements(self.name.upper(), output.shape)
-        return [jax.core.ShapedArray(each.shape, each.dtype) for each in outputs]
+        return outputs
 
     def _lower(
         self, platform: str, context: Context, *operands: Any, **static: Any
     ) -> Any:
         """Lowers a call for `platform`: the rule that JAX calls."""
-        form = self.kernel(platform, context)
+        form = self.kernel(platform, context, **static)
+        static.pop("implementation", None)
         if form is None and is_local(context):
             # This form is faster on one device, but XLA may divide it badly.
             form = self.on_platform.get(platform, self.xla)
@@ -129,14 +140,20 @@ class OperatorPrimitive:
     def _abstract_eval(
         self, *operands: jax.core.ShapedArray, **static: Any
     ) -> list[jax.core.ShapedArray]:
-        outputs = self.types(*operands, **static)
+        """Returns the types of the outputs.
+
+        They are whole along the explicit axes of the mesh, as the operands are, and
+        vary over the manual axes over which the operands vary.
+        """
+        more: dict[str, Any] = {}
+        # Without a mesh in the context, an operand may have one: sharded as a whole.
         meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
-        if all(mesh.empty for mesh in meshes):
-            return outputs
-        # With a mesh, a type also says how the output is sharded or over which axes it
-        # varies. That follows from the operations of the definition.
-        definition = functools.partial(self.xla, **static)
-        return list(jax.make_jaxpr(definition)(*operands).out_avals)
+        mesh = next((mesh for mesh in meshes if not mesh.empty), None)
+        if mesh is not None:
+            more = {"sharding": NamedSharding(mesh, PartitionSpec())}
+            more |= manual_axes(operands[0])
+        outputs = self.types(*operands, **static)
+        return [jax.core.ShapedArray(x.shape, x.dtype, **more) for x in outputs]
 
     def _batch(
         self, operands: Sequence[Array], dims: Sequence[int | None], **static: Any
@@ -152,28 +169,19 @@ class OperatorPrimitive:
             outputs = self(*batches, **static)
         return outputs, [0] * len(outputs)
 
-    def _jvp(
-        self, primals: Sequence[Array], tangents: Sequence[Any], **static: Any
+    def _zero_jvp(
+        self, primals: Sequence[Array], _: Any, **static: Any
     ) -> tuple[Outputs, Sequence[Any]]:
-        """Runs a linear operator again, on the tangents. Those of others are zero."""
+        """The tangents of an operator without a derivative are zero."""
         outputs = self(*primals, **static)
-        if self.transpose is None:
-            return outputs, [ad.Zero(jax.typeof(o).to_tangent_aval()) for o in outputs]
-        return outputs, self(*map(_instantiate, tangents), **static)
+        return outputs, [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in outputs]
 
-    def _transpose_rule(
+    def _transpose(
         self, cotangents: Sequence[Any], *operands: Any, **static: Any
     ) -> Sequence[Array | None]:
         assert self.transpose is not None, "only linear operators are transposed"
-        (cotangent,) = cotangents
-        return self.transpose(static, _instantiate(cotangent), operands)
-
-
-def _instantiate(tangent: Any) -> Any:
-    """Returns an array of zeros for JAX's symbol of zeros."""
-    if isinstance(tangent, ad.Zero):
-        return tangent.instantiate()
-    return tangent
+        (cotangent,) = map(ad.instantiate_zeros, cotangents)
+        return self.transpose(cotangent, *operands, **static)
 
 
 def evaluate(name: str, run: Form, /, *operands: Array) -> Outputs:

@@ -42,34 +42,40 @@ def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
     automatic axes, and a part inside a shard_map, have None for each dimension.
     """
     divided = {}
-    spec = jax.typeof(x).sharding.spec
-    if spec.unreduced:
-        raise NotImplementedError(
-            f"dmljax: an array of sizes {show(x.shape)} is unreduced over the mesh "
-            f"axes {sorted(spec.unreduced)}; jax.reshard to another sharding sums it."
-        )
-    for dimension, entry in enumerate(spec):
+    check_reduced(x)
+    for dimension, entry in enumerate(jax.typeof(x).sharding.spec):
         if entry:
             divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
     return divided
 
 
+def check_reduced(x: Array) -> None:
+    """Requires that the devices hold parts or copies of an array, and not summands."""
+    names = jax.typeof(x).sharding.spec.unreduced
+    if names:
+        raise NotImplementedError(
+            f"dmljax: an array of sizes {show(x.shape)} is unreduced over the mesh "
+            f"axes {sorted(names)}; jax.reshard to another sharding sums it."
+        )
+
+
 @dataclasses.dataclass(frozen=True)
 class Division:
-    """The ways to divide a call of an operator over explicit mesh axes.
+    """How to divide a call of an operator over explicit mesh axes.
 
     Attributes:
       independent: the dimensions along which the operator is independent. Outputs and
         operands have them in common.
-      others: the way of a call if another dimension of an operand is divided, too:
+      others: what to do if a dependent dimension is sharded:
 
-        - "as operands": XLA divides the call, and outputs have the operands' sharding;
-        - "whole": XLA divides the call, and outputs are whole along other dimensions;
-        - "gather": each device gathers the operands along the other dimensions.
+        - "keep": XLA divides the call, and outputs are sharded as the operands;
+        - "replicate": XLA divides the call, and outputs are whole along dependent
+          dimensions;
+        - "gather": each device gathers the operands along dependent dimensions.
     """
 
     independent: Collection[int]
-    others: Literal["as operands", "whole", "gather"]
+    others: Literal["keep", "replicate", "gather"]
 
 
 def over_explicit_mesh(
@@ -91,37 +97,52 @@ def over_explicit_mesh(
             if operand.shape[dimension] != 1:
                 axes[dimension] = names
     division: Division = operator.division(*operands, **static)
-    local = {i: names for i, names in axes.items() if i in division.independent}
-    by_parts = local == axes or division.others == "gather"
-    whole = by_parts or division.others == "whole"
+    independent = {i: names for i, names in axes.items() if i in division.independent}
+    by_parts = independent == axes or division.others == "gather"
+    of_operands = independent if by_parts else axes
+    of_outputs = axes if division.others == "keep" else independent
     types = operator.types(*operands, **static)
-    shardings = _shardings(operator.name, mesh, operands, local if by_parts else axes)
-    results = _shardings(operator.name, mesh, types, local if whole else axes)
+    shardings = _shardings(operator.name, mesh, operands, of_operands)
+    results = _shardings(operator.name, mesh, types, of_outputs)
     # A gradient keeps residuals, such as the zeros of a tangent. JAX can't close over
     # those that have explicit axes, inside of the caller's own shard_map over others
     # (jax-ml/jax#29162). With jax.checkpoint there are none.
     run = jax.checkpoint(functools.partial(operator, **static))
-    axis_names = {name for names in local.values() for name in names}
+    # With "gather", these are the operands as each device gathers them.
+    operands = jax.reshard(operands, shardings)
+    if by_parts:
+        manual = {name for names in independent.values() for name in names}
+        return _by_shard_map(run, mesh, operands, shardings, results, manual)
+    outputs: Outputs = by_xla(run, mesh, results)(*operands)
+    return outputs
+
+
+def _by_shard_map(
+    run: Callable[..., Outputs],
+    mesh: AbstractMesh,
+    operands: Sequence[Array],
+    shardings: Sequence[NamedSharding],
+    results: Sequence[NamedSharding],
+    manual: set[str],
+) -> Outputs:
+    """Runs an operator on each device's part, over the mesh axes `manual`."""
     are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
-    if not by_parts:
-        divided = by_xla(run, mesh, results)
-    elif are_explicit or axis_names:
-        divided = jax.shard_map(
-            run,
-            mesh=mesh,
-            in_specs=tuple(sharding.spec for sharding in shardings),
-            out_specs=tuple(sharding.spec for sharding in results),
-            # No names stand for all axes. With some of them, JAX 0.12 ends the process
-            # for a vmap over another axis (docs/development/lab_notes.md, "Manual axes
-            # must be sorted"). Other kinds of axes of a caller's mesh stay as they are.
-            axis_names=set() if are_explicit else axis_names,
-            # The check compares on which devices values vary. If JAX does not say it,
-            # the operands can't be made to vary alike.
-            check_vma=bool(manual_axes(operands[0])),
-        )
-    else:
-        divided = run  # no explicit axis is left, and XLA divides along the others
-    outputs: Outputs = divided(*jax.reshard(operands, shardings))
+    if not (are_explicit or manual):
+        return run(*operands)  # XLA divides along the axes of other kinds
+    mapped = jax.shard_map(
+        run,
+        mesh=mesh,
+        in_specs=tuple(sharding.spec for sharding in shardings),
+        out_specs=tuple(sharding.spec for sharding in results),
+        # No names stand for all axes. With some of them, JAX may end the process for a
+        # vmap over another axis (docs/development/lab_notes.md, "Manual axes must be
+        # sorted"). Other kinds of axes of a caller's mesh stay as they are.
+        axis_names=set() if are_explicit else manual,
+        # The check compares on which devices values vary. If JAX does not say it, the
+        # operands can't be made to vary alike.
+        check_vma=bool(manual_axes(jax.typeof(operands[0]))),
+    )
+    outputs: Outputs = mapped(*operands)
     return outputs
 
 

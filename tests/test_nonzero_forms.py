@@ -15,6 +15,7 @@ from dmljax import nonzero_coordinates
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._nonzero_forms import (
     MANY,
+    is_nonzero,
     nonzero_scatter,
     nonzero_walk,
     nonzero_words,
@@ -54,7 +55,8 @@ def test_flags_of_every_bit_pattern(dtype):
     with np.errstate(invalid="ignore"):  # signalling NaN
         expected = np.pad(x != 0, (0, -x.size % 128))
     flags = np.packbits(expected, bitorder="little")
-    np.testing.assert_array_equal(pack(jnp.asarray(x)[None], 128), flags[None])
+    found = pack(is_nonzero(jnp.asarray(x))[None], 128)
+    np.testing.assert_array_equal(found, flags[None])
 
 
 # EACH FORM
@@ -101,13 +103,11 @@ def test_rows_of_each_form(form, size):
 def test_each_form_of_nothing(form, shape, size, fill):
     """Without elements, lines or rows, outputs still have their sizes and counts."""
     options = {"rank": 2, "size": size, "columns": 2, "fill": fill}
-    found = jax.jit(functools.partial(form, **options))(np.ones(shape, np.float32))
+    found = jax.jit(functools.partial(form, **options))(np.ones(shape, bool))
     counts = np.full(shape[0], shape[1] * shape[2], np.uint32)
     assert_same(found, (counts, np.full((shape[0], size or 0, 2), fill, np.uint32)))
     find = functools.partial(form, rank=0, size=0, columns=1, fill=fill)
-    assert_same(
-        jax.jit(find)(np.float32(3)), (np.uint32(1), np.zeros((0, 1), np.uint32))
-    )
+    assert_same(jax.jit(find)(np.True_), (np.uint32(1), np.zeros((0, 1), np.uint32)))
 
 
 @needs_devices
@@ -177,7 +177,7 @@ def test_more_rows_or_elements_than_31_bits_count(form, elements, size):
 @pytest.mark.parametrize("form", [NONZERO_COORDINATES.xla, nonzero_walk])
 def test_no_memory_of_all_rows(form):
     """The coordinates of all elements would take 16 bytes each, and 32 with `fill`."""
-    x = struct(np.float32, MANY // 2**12, 8, 32, 16)
+    x = struct(np.bool_, MANY // 2**12, 8, 32, 16)
     find = functools.partial(form, rank=4, size=10, columns=4, fill=7)
     program = jax.jit(find).lower(x).compile()
     memory = program.memory_analysis()

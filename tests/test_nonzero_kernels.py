@@ -12,22 +12,27 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, _nonzero_kernels
-from dmljax._check import NoKernelError
 from tests.checks import assert_same, lowered, struct
 from tests.meshes import sharding_of
 from tests.pallas.nonzero import by_kernel
 from tests.test_primitive import FORMS, TOY, chosen, form, forms_in, shard
 
 LEAST = 8  # the fewest elements for the GPU kernel by default
-DEFAULT = dataclasses.replace(TOY, kernel=_nonzero_kernels.default_kernel)
-ASKED = dataclasses.replace(TOY, kernel=_nonzero_kernels.required_kernel)
+SEARCH = dataclasses.replace(TOY, kernel=_nonzero_kernels.choose_kernel)
+DEFAULT = functools.partial(SEARCH, implementation=None)
+ASKED = functools.partial(SEARCH, implementation="pallas")
+
+
+def kernel(flags, **static):
+    """The entry of a platform in KERNELS."""
+    return form("kernel")
 
 
 @pytest.fixture(autouse=True)
 def kernels(monkeypatch):
     """Any JAX can build these kernels, because they are functions of jax.numpy."""
     for platform in ("cuda", "tpu"):
-        monkeypatch.setitem(_nonzero_kernels.KERNELS, platform, form("kernel"))
+        monkeypatch.setitem(_nonzero_kernels.KERNELS, platform, kernel)
     monkeypatch.delitem(_nonzero_kernels.KERNELS, "cpu", raising=False)
     monkeypatch.setitem(_nonzero_kernels.DEFAULT_FROM, "cuda", LEAST)
     monkeypatch.setattr(_nonzero_kernels, "code_per_thread", lambda: ())
@@ -52,9 +57,10 @@ def test_the_default_looks_at_the_largest_operand_or_output(size, times, expecte
 
 def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
     """As if a CPU had a kernel by default."""
-    monkeypatch.setitem(_nonzero_kernels.KERNELS, "cpu", form("kernel"))
+    monkeypatch.setitem(_nonzero_kernels.KERNELS, "cpu", kernel)
     monkeypatch.setitem(_nonzero_kernels.DEFAULT_FROM, "cpu", LEAST)
-    call = functools.partial(dataclasses.replace(DEFAULT), times=1)
+    search = dataclasses.replace(SEARCH)  # JAX has compiled nothing of it
+    call = functools.partial(search, times=1, implementation=None)
     for size, expected in (LEAST, "kernel"), (LEAST - 1, "for CPUs"):
         x = np.linspace(1, 2, size, dtype="f4")
         (alone,) = call(x)
@@ -65,12 +71,9 @@ def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
 
 
 def test_sizes_that_the_kernel_refuses_run_in_xla_by_default(monkeypatch):
-    def refuses(*operands, **static):
-        raise NoKernelError("NONZERO_COORDINATES: the kernel refuses.")
-
-    monkeypatch.setitem(_nonzero_kernels.KERNELS, "cuda", refuses)
+    monkeypatch.setitem(_nonzero_kernels.KERNELS, "cuda", lambda flags, **static: None)
     x = struct(np.float32, LEAST)
-    with pytest.raises(DescriptorError, match="the kernel refuses"):
+    with pytest.raises(DescriptorError, match=r"can't count .* of sizes \{8\}; use"):
         lowered(by_kernel, x, platform="cuda")
     text = lowered(dmljax.nonzero_coordinates, x, platform="cuda")
     xla = functools.partial(dmljax.nonzero_coordinates, implementation="xla")

@@ -14,6 +14,8 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
+from dmljax._nonzero_coordinates import NONZERO_COORDINATES
+from dmljax._padding import PADDING
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Division
 from tests.checks import lowered, struct
@@ -36,11 +38,11 @@ def form(name):
 TOY = OperatorPrimitive(
     "toy",
     form("definition"),
-    lambda x, *, times: [struct(x.dtype, x.shape[0] * times)],
-    lambda *operands, **static: Division({0}, "as operands"),
+    lambda x, *, times, **_: [struct(x.dtype, x.shape[0] * times)],
+    lambda *operands, **static: Division({0}, "keep"),
     on_platform={"cpu": form("for CPUs")},
     divisible=form("divisible"),
-    kernel=lambda platform, context: form("kernel") if platform == "tpu" else None,
+    kernel=lambda platform, *_, **__: form("kernel") if platform == "tpu" else None,
 )
 
 
@@ -111,6 +113,43 @@ def test_a_part_by_itself_runs_the_form_of_one_device():
     assert forms_in(lowered(shard({"a"}), x, platform="cpu")) == "divisible"
     sharding = sharding_of("2x4", P("a"), AxisType.Explicit)
     assert chosen("cpu", sharding=sharding) == "for CPUs"
+
+
+SEARCH = {"rank": 1, "size": 3, "columns": 1, "fill": 0}
+WIDEN = {"start": (1, 0), "end": (2, 0), "mode": dmljax.PaddingMode.EDGE}
+
+
+def check_types(x):
+    """The rule gives the types that the operations of the definition give."""
+    for primitive, operand, static in (
+        (NONZERO_COORDINATES, x != 0, SEARCH),
+        (NONZERO_COORDINATES, np.ones(9, bool), SEARCH),
+        (PADDING, x, WIDEN),
+    ):
+        rule = functools.partial(primitive, **static)
+        forms = functools.partial(primitive.xla, **static)
+        rule, forms = (jax.make_jaxpr(f)(operand).out_avals for f in (rule, forms))
+        assert rule == forms
+        assert list(map(str, rule)) == list(map(str, forms))
+    return x
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+@pytest.mark.parametrize("manual", [set(), {"a"}, {"a", "b"}], ids=str)
+def test_the_types_of_the_outputs(kind, manual):
+    """Without a mesh, on a mesh, and inside of a shard_map over one axis or both."""
+    sharding = sharding_of("2x4", P("a"), kind)
+    x = np.ones((8, 8), np.float32)
+    check_types(jnp.asarray(x))
+    mapped = check_types
+    if manual:
+        specs = {"in_specs": P("a"), "out_specs": P("a"), "axis_names": manual}
+        mapped = jax.shard_map(check_types, mesh=sharding.mesh, **specs)
+    placed = jax.device_put(x, sharding if manual else sharding_of("2x4", P(), kind))
+    if manual or kind == AxisType.Explicit:
+        jax.eval_shape(mapped, placed)
+    with jax.set_mesh(sharding.mesh):
+        jax.eval_shape(mapped, placed)
 
 
 def test_a_nan_is_found_where_debug_nans_asks_for_it():

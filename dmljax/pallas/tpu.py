@@ -27,27 +27,40 @@ from jax import Array, lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
-from dmljax._check import NoKernelError
 from dmljax._jax import manual_axes
-from dmljax._nonzero_forms import BIT_WORD, find_bit, nonzero_words, valid_rows
+from dmljax._nonzero_forms import (
+    BIT_WORD,
+    find_bit,
+    layout_of,
+    nonzero_words,
+    valid_rows,
+)
+from dmljax._types import Form
 
 LANES = 128
 WORDS = 1024  # bit words of a block
 
 
-def compact(words: Array, starts: Array, origin: Array, rows: int) -> Array:
+def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
+    """Returns the kernel; None if it can't count the elements or rows in 31 bits."""
+    layout = layout_of(shape, **static)
+    elements = pl.cdiv(layout.elements, BIT_WORD) * BIT_WORD * layout.lines
+    most = max(elements, _most_rows(layout.lines, layout.rows))
+    return nonzero_coordinates if most < 2**31 - 2 * WORDS * BIT_WORD else None
+
+
+def _most_rows(lines: int, rows: int) -> int:
+    """The rows that the kernel writes, at most: the last bit word may have more."""
+    return lines * (rows + BIT_WORD)
+
+
+def compact(words: Array, starts: Array, rows: int) -> Array:
     """Returns the offsets of the first `rows` set bits of each line, and 0 past them.
 
-    `words` and `starts` are (lines, bit words of a line), and `origin` is (lines,).
+    `words` and `starts` are (lines, bit words of a line).
     """
     lines, width = words.shape
-    most = lines * (rows + BIT_WORD)  # the last bit word of a line may have more
-    if max(words.size * BIT_WORD, most) >= 2**31 - 2 * WORDS * BIT_WORD:
-        raise NoKernelError(
-            f"NONZERO_COORDINATES: the kernel for TPUs can't count {lines * rows} rows "
-            f"of {words.size * BIT_WORD} elements in 31 bits; use implementation=None "
-            "or 'xla'."
-        )
+    most = _most_rows(lines, rows)
     words = jnp.where(starts < rows, words, 0)
     count = lax.population_count(words).sum(1, dtype=np.uint32)
     ends = jnp.cumsum(count)
@@ -61,8 +74,7 @@ def compact(words: Array, starts: Array, origin: Array, rows: int) -> Array:
     start = begin.astype(np.int32)
     of_line = jax.vmap(lambda i: lax.dynamic_slice(offset, (i,), (rows,)))(start)
     line = lax.iota(np.uint32, lines) * np.uint32(width * BIT_WORD)
-    of_line += (origin - line)[:, None]
-    return jnp.where(valid_rows(count, rows), of_line, 0)
+    return jnp.where(valid_rows(count, rows), of_line - line[:, None], 0)
 
 
 # The form of the operator.
@@ -101,7 +113,10 @@ def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[A
             in_specs=[of_scalars] * 2,
             out_specs=[of_rows] * 2,
         ),
-        out_shape=[jax.ShapeDtypeStruct(shape, np.int32, **manual_axes(words))] * 2,
+        out_shape=[
+            jax.ShapeDtypeStruct(shape, np.int32, **manual_axes(jax.typeof(words)))
+        ]
+        * 2,
         name="dmljax_nonzero_coordinates",
     )
     scalars = [bounds.astype(np.int32)]

@@ -208,14 +208,14 @@ def _unwritten(dtype):
 # THE KERNEL OF A CPU
 
 
-def simulated(form):
-    """Returns a kernel's form for GPUs as a form that a CPU runs."""
+def simulated(kernel_of):
+    """Returns the entry of `KERNELS` for GPUs as an entry for CPUs."""
 
     def on_cpu(*operands, **static):
         with mock.patch.object(_nonzero_coordinates, "launch_threads", launch_threads):
-            return form(*operands, **static)
+            return kernel_of(*operands[:1], **static)(*operands, **static)
 
-    return on_cpu
+    return lambda flags, **static: on_cpu
 
 
 @contextlib.contextmanager
@@ -224,6 +224,8 @@ def registered(form=None):
 
     It is by default the kernel for GPUs.
     """
-    form = form or simulated(KERNELS["cuda"])
-    with mock.patch.dict(KERNELS, cpu=form):
+    kernel_of = simulated(KERNELS["cuda"])
+    if form is not None:
+        kernel_of = lambda flags, **static: form  # noqa: E731
+    with mock.patch.dict(KERNELS, cpu=kernel_of):
         yield

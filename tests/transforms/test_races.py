@@ -41,7 +41,7 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
         x = random.random(shape).ravel()
         for part, density in zip(np.array_split(x, 4), DENSITIES, strict=True):
             part[:] = part < density
-        x = x.astype(np.uint8).reshape(shape)
+        x = x.astype(bool).reshape(shape)
         t = _watched(x, NONE, **options)
         assert (t.races, t.partial) == (0, 0)
         assert max(t.stores) == 1
@@ -66,8 +66,9 @@ def _watched(x, without, rank, **options):
         return watched[-1]
 
     with mock.patch.object(lockstep, "Threads", make):
-        form = _nonzero_kernels.KERNELS["cpu"]
-        jax.block_until_ready(form(x, rank=rank, columns=rank, **options))
+        options |= {"rank": rank, "columns": rank}
+        form = _nonzero_kernels.KERNELS["cpu"](x, **options)
+        jax.block_until_ready(form(x, **options))
     (found,) = watched
     return found
 

@@ -66,7 +66,9 @@ def launch_threads(
     launch: Callable[..., Sequence[Array]] = mosaic_gpu.kernel(
         body,
         out_type=tuple(
-            jax.ShapeDtypeStruct(x.shape, x.dtype, **manual_axes(operands[0]))
+            jax.ShapeDtypeStruct(
+                x.shape, x.dtype, **manual_axes(jax.typeof(operands[0]))
+            )
             for x in outputs
         ),
         scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],

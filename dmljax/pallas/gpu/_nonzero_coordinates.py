@@ -41,12 +41,17 @@ import jax
 import numpy as np
 from jax import Array, lax
 
-from dmljax._check import NoKernelError
-from dmljax._nonzero_forms import BIT_WORD, flatten_lines, pack
-from dmljax._types import Outputs
+from dmljax._nonzero_forms import BIT_WORD, Layout, layout_of, on_lines, pack
+from dmljax._types import Form, Outputs
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from dmljax.pallas.gpu._nonzero_plan import TILE, NonzeroPlan, NonzeroProgram
+from dmljax.pallas.gpu._nonzero_plan import (
+    TILE,
+    LongPlan,
+    NonzeroProgram,
+    ShortPlan,
+    plan_of,
+)
 from dmljax.pallas.gpu._nonzero_rows import (
     list_ones,
     store_rows,
@@ -56,46 +61,40 @@ from dmljax.pallas.gpu._nonzero_rows import (
 from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 
 
-def nonzero_coordinates(
-    x: Array,
-    *origin: Array,
-    fill: int | None,
-    **static: Any,
-) -> Outputs:
+def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
+    """Returns the kernel; None if it can't have a program for each share of a line."""
+    is_possible = plan_of(layout_of(shape, **static)) is not None
+    return nonzero_coordinates if is_possible else None
+
+
+@on_lines
+def nonzero_coordinates(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Finds the coordinates: a form of the operator."""
-    lines, restore = flatten_lines(x, *origin, **static)
-    batch, elements = lines.x.shape
-    rows = lines.rows
-    written = min(rows, elements)
-    plan = NonzeroPlan(batch, elements, written, lines.sizes, fill)
-    if plan.programs >= 2**31:  # more than a grid can have
-        raise NoKernelError(
-            f"NONZERO_COORDINATES: the kernel can't find elements in {batch} tensors "
-            "at once; use implementation=None or 'xla'."
-        )
+    plan = plan_of(layout)
+    assert plan is not None  # else `kernel_of` gives no kernel
     counts, coordinates = launch_threads(
-        find_in_tiles if plan.is_short else find_in_shares,
-        pack(lines.x, plan.length).reshape(-1),
-        *([lines.origin] if origin else []),
+        find_in_tiles if isinstance(plan, ShortPlan) else find_in_shares,
+        pack(flags, plan.length).reshape(-1),
+        *([] if origin is None else [origin]),
         operator="nonzero_coordinates",
         programs=plan.programs,
         warps=plan.warps,
         outputs=[
-            jax.ShapeDtypeStruct((batch,), np.uint32),
-            jax.ShapeDtypeStruct((batch * written * plan.columns,), np.uint32),
+            jax.ShapeDtypeStruct((plan.lines,), np.uint32),
+            jax.ShapeDtypeStruct((plan.lines * plan.rows * plan.columns,), np.uint32),
         ],
         posts=plan.posts,
         shared=plan.shared,
         plan=plan,
     )
-    coordinates = coordinates.reshape(batch, written, plan.columns)
-    if rows > written:  # this is rare, and not worth a path in the kernel
-        more = ((0, 0, 0), (0, rows - written, 0), (0, 0, 0))
-        coordinates = lax.pad(coordinates, np.uint32(fill or 0), more)
-    return restore(counts, coordinates)
+    if layout.rows > plan.rows:  # this is rare, and not worth a path in the kernel
+        coordinates = coordinates.reshape(plan.lines, plan.rows, plan.columns)
+        more = ((0, 0, 0), (0, layout.rows - plan.rows, 0), (0, 0, 0))
+        coordinates = lax.pad(coordinates, np.uint32(plan.fill or 0), more)
+    return counts, coordinates
 
 
-def find_in_shares(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
+def find_in_shares(t: Any, *memories: Any, plan: LongPlan) -> None:
     """Reads a program's share, and writes its rows."""
     p = NonzeroProgram.of(t, memories, plan)
     line = t.program // plan.programs_of_line

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._nonzero_forms import BIT_WORD
+from dmljax._nonzero_forms import BIT_WORD, Layout
 from dmljax.pallas.gpu import WARP
 
 TILE = WARP * BIT_WORD  # elements of a tile
@@ -28,11 +28,11 @@ MOST_CHUNKS = WARP // WARPS
 
 
 @dataclasses.dataclass(frozen=True)
-class NonzeroPlan:
-    """The plan of a call."""
+class _Lines:
+    """What both kinds of plans know of a call."""
 
-    batch: int  # the number of lines
-    elements: int  # the elements of a line
+    lines: int  # of all tensors
+    elements: int  # of a line
     rows: int  # to write for each line, at most one for each element
     sizes: tuple[int, ...]  # of the dimensions that have a column
     fill: int | None  # the values of rows past the count; None leaves them alone
@@ -42,17 +42,16 @@ class NonzeroPlan:
         """The values of a row."""
         return len(self.sizes)
 
-    @property
-    def tiles(self) -> int:
-        """The tiles of a line. The last one may be cut."""
-        return -(-self.elements // TILE)
 
-    # SHORT LINES
+class ShortPlan(_Lines):
+    """The plan for lines of at most a tile: a warp has a tile of whole lines."""
+
+    posts = 0  # no programs share a line
 
     @property
-    def is_short(self) -> bool:
-        """Whether a tile has one or several whole lines. Else programs share a line."""
-        return self.tiles <= 1
+    def warps(self) -> int:
+        """The warps of a program."""
+        return WARPS
 
     @property
     def group(self) -> int:
@@ -60,11 +59,39 @@ class NonzeroPlan:
         return 1 << ((self.elements - 1) // BIT_WORD).bit_length()
 
     @property
-    def lines(self) -> int:
+    def lines_of_tile(self) -> int:
         """The lines of a tile."""
         return WARP // self.group
 
-    # LONG LINES
+    @property
+    def length(self) -> int:
+        """The elements of a line in memory."""
+        return self.group * BIT_WORD
+
+    @property
+    def programs(self) -> int:
+        """The programs of all lines."""
+        return -(-self.lines // (self.lines_of_tile * self.warps))
+
+    @property
+    def shared(self) -> list[tuple[int, Any]]:
+        """The sizes and types of the shared memories of a `NonzeroProgram`."""
+        return [(self.warps * TILE, np.uint16)]  # lists
+
+
+class LongPlan(_Lines):
+    """The plan for longer lines: a line has one program or several."""
+
+    @property
+    def tiles(self) -> int:
+        """The tiles of a line. The last one may be cut."""
+        return -(-self.elements // TILE)
+
+    @property
+    def warps(self) -> int:
+        """The warps of a program."""
+        # Mosaic GPU starts warps in groups of four.
+        return min(-(-self.tiles // 4) * 4, WARPS)
 
     @property
     def chunk(self) -> int:
@@ -75,7 +102,7 @@ class NonzeroPlan:
     def chunks(self) -> int:
         """The chunks that each warp has of a share."""
         of_line = -(-self.tiles // (self.warps * self.chunk))
-        return min(MOST_CHUNKS, of_line, -(-of_line * self.batch // PROGRAMS))
+        return min(MOST_CHUNKS, of_line, -(-of_line * self.lines // PROGRAMS))
 
     @property
     def share(self) -> int:
@@ -83,30 +110,20 @@ class NonzeroPlan:
         return self.warps * self.chunks * self.chunk * TILE
 
     @property
+    def length(self) -> int:
+        """The elements of a line in memory: whole loads of a bit word for each tile."""
+        load = self.chunk * BIT_WORD
+        return -(-self.elements // load) * load
+
+    @property
     def programs_of_line(self) -> int:
         """The programs that share a line."""
         return -(-self.elements // self.share)
 
-    # ALL LINES
-
-    @property
-    def warps(self) -> int:
-        """The warps of a program."""
-        # Mosaic GPU starts warps in groups of four.
-        return WARPS if self.is_short else min(-(-self.tiles // 4) * 4, WARPS)
-
     @property
     def programs(self) -> int:
         """The programs of all lines."""
-        if self.is_short:
-            return -(-self.batch // (self.lines * self.warps))
-        return self.batch * self.programs_of_line
-
-    @property
-    def length(self) -> int:
-        """The elements of a line in memory: of whole bit words, or of whole loads."""
-        load = self.group if self.is_short else self.chunk
-        return -(-self.elements // (load * BIT_WORD)) * load * BIT_WORD
+        return self.lines * self.programs_of_line
 
     @property
     def posts(self) -> int:
@@ -116,16 +133,22 @@ class NonzeroPlan:
     @property
     def shared(self) -> list[tuple[int, Any]]:
         """The sizes and types of the shared memories of a `NonzeroProgram`."""
-        lists = (self.warps * TILE, np.uint16)
-        if self.is_short:
-            return [lists]
         chunks = self.warps * self.chunks
         return [
-            lists,
+            (self.warps * TILE, np.uint16),  # lists
             (chunks * self.chunk * WARP, np.uint32),  # bit_words
             (chunks, np.uint32),  # chunk_counts
             (self.warps, np.uint32),  # warp_sums
         ]
+
+
+def plan_of(layout: Layout) -> ShortPlan | LongPlan | None:
+    """Returns the plan of a call, or None if it needs more programs than a grid has."""
+    elements = layout.elements
+    kind = ShortPlan if elements <= TILE else LongPlan
+    rows = min(layout.rows, elements)
+    plan = kind(layout.lines, elements, rows, layout.of_columns, layout.fill)
+    return plan if plan.programs < 2**31 else None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -133,7 +156,7 @@ class NonzeroProgram:
     """A program, as each of its threads sees it: the plan and the memories."""
 
     t: Any  # the thread
-    plan: NonzeroPlan
+    plan: Any
     bytes: Any  # the flags of all lines
     origins: Sequence[Any]  # of parts of a tensor: the offset of each line in it
     counts: Any  # where the number of non-zeros of each line goes
@@ -146,7 +169,7 @@ class NonzeroProgram:
     warp_sums: Any = None  # for each warp, a sum of posts
 
     @classmethod
-    def of(cls, t: Any, memories: Sequence[Any], plan: NonzeroPlan) -> "NonzeroProgram":
+    def of(cls, t: Any, memories: Sequence[Any], plan: Any) -> "NonzeroProgram":
         """Returns the program of a thread, given the memories of the launch."""
         arrays = list(memories[: -len(plan.shared)])
         lists, *shared = memories[-len(plan.shared) :]

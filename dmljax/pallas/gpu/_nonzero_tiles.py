@@ -16,7 +16,7 @@ from typing import Any
 
 from dmljax._nonzero_forms import BIT_WORD
 from dmljax.pallas.gpu import WARP
-from dmljax.pallas.gpu._nonzero_plan import NonzeroPlan, NonzeroProgram
+from dmljax.pallas.gpu._nonzero_plan import NonzeroProgram, ShortPlan
 from dmljax.pallas.gpu._nonzero_rows import (
     coordinate,
     list_ones,
@@ -26,11 +26,13 @@ from dmljax.pallas.gpu._nonzero_rows import (
 NO_ELEMENT = 2**16 - 1  # in a list: the row is past the count
 
 
-def find_in_tiles(t: Any, *memories: Any, plan: NonzeroPlan) -> None:
+def find_in_tiles(t: Any, *memories: Any, plan: ShortPlan) -> None:
     """Writes the rows of the lines in the tile that the thread's warp has."""
     p = NonzeroProgram.of(t, memories, plan)
-    line = (t.wide(t.program) * plan.warps + p.warp) * plan.lines  # the first one
-    with t.when(line < plan.batch):
+    line = (
+        t.wide(t.program) * plan.warps + p.warp
+    ) * plan.lines_of_tile  # the first one
+    with t.when(line < plan.lines):
         _write_lines(p, line)
 
 
@@ -38,7 +40,7 @@ def _write_lines(p: NonzeroProgram, line: Any) -> None:
     """Writes the rows of the lines in a tile, of which `line` is the first."""
     t = p.t
     plan = p.plan
-    lines = t.narrow(t.minimum(plan.batch - line, plan.lines))
+    lines = t.narrow(t.minimum(plan.lines - line, plan.lines_of_tile))
     thread = p.lane % plan.group  # in its group
     own = p.lane // plan.group  # which line of the tile
     has_line = own < lines
