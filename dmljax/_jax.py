@@ -42,7 +42,7 @@ UNDOCUMENTED = {
     "operand types": "avals_in",
     "result types": "avals_out",
     # Of a lowering rule's context: for how many devices a program is lowered. Without
-    # it, it may be for several: the divisible form runs, and a kernel that
+    # it, it may be for several: the auto-sharded form runs, and a kernel that
     # was asked for is an error.
     "devices": "module_context.axis_context.num_devices",
     # Of a lowering rule's context: whether a program is exported. An export takes XLA's

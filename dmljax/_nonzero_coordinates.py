@@ -256,6 +256,8 @@ NONZERO_COORDINATES = OperatorPrimitive(
     outputs=_outputs,
     division=_division,
     on_platform={"cpu": forms.nonzero_walk},
-    divisible=functools.partial(forms.nonzero_words, running_sum=forms.sum_in_levels),
+    auto_sharded=functools.partial(
+        forms.nonzero_words, running_sum=forms.sum_in_levels
+    ),
     kernel=choose_kernel,
 )

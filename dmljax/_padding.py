@@ -240,7 +240,7 @@ PADDING = OperatorPrimitive(
     # On a TPU, a gather moves up to 3.3 times the bytes that joining moves
     # (docs/development/lab_notes.md).
     on_platform={"cpu": forms.pad_cpu, "tpu": forms.pad_join},
-    divisible=forms.pad_strips,
+    auto_sharded=forms.pad_strips,
     transpose=_transpose,
 )
 ADJOINT = OperatorPrimitive(

@@ -56,8 +56,8 @@ class OperatorPrimitive:
         dependent dimension as independent gives silently wrong results.
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
-      divisible: a jax.numpy form that XLA divides among devices without sending whole
-        arrays; None if `xla` is such a form. It runs in every program for several
+      auto_sharded: a jax.numpy form that XLA divides among devices without sending
+        whole arrays; None if `xla` is such a form. It runs in every program for several
         devices if XLA chooses the shardings.
       kernel: chooses the kernel when a call is lowered, `(platform, context, **static)
         -> form`, or None for a jax.numpy form. If the caller has a say in it, one of
@@ -73,7 +73,7 @@ class OperatorPrimitive:
     outputs: Callable[..., Sequence[jax.ShapeDtypeStruct]]
     division: Callable[..., Division]
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
-    divisible: Form | None = None
+    auto_sharded: Form | None = None
     kernel: Callable[..., Form | None] = lambda *_, **__: None
     transpose: Callable[..., Sequence[Array | None]] | None = None
 
@@ -123,7 +123,9 @@ class OperatorPrimitive:
         if form is None and is_local(context):
             # This form is faster on one device, but XLA may divide it badly.
             form = self.on_platform.get(platform, self.xla)
-        return lower(form or self.divisible or self.xla, context, *operands, **static)
+        return lower(
+            form or self.auto_sharded or self.xla, context, *operands, **static
+        )
 
     def _evaluate(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for concrete arrays."""

@@ -525,7 +525,11 @@ def test_wrong_flags():
     x = numbers(8)
     for name in "put", "add":
         for found, where, text in (
-            (kept, FLAGS[:4], "where has sizes {4}; it must have {5}, one flag per row"),
+            (
+                kept,
+                FLAGS[:4],
+                "where has sizes {4}; it must have {5}, one flag per row",
+            ),
             (kept, MASK > 0, "For flags of the elements of x, write where=kept.take("),
             (kept, np.True_, "sizes {}...Write jnp.broadcast_to(where, kept.valid.sha"),
             (parts, FLAGS[:5], "{5}; it must have {2,5}...Write jnp.broadcast_to(w"),

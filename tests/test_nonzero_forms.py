@@ -61,7 +61,7 @@ def test_flags_of_every_bit_pattern(dtype):
 
 # EACH FORM
 
-FORMS = [nonzero_scatter, nonzero_words, nonzero_walk, NONZERO_COORDINATES.divisible]
+FORMS = [nonzero_scatter, nonzero_words, nonzero_walk, NONZERO_COORDINATES.auto_sharded]
 each_form = pytest.mark.parametrize("form", FORMS)
 
 

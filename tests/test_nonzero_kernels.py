@@ -142,7 +142,9 @@ def test_a_kernel_that_xla_would_have_to_divide_is_refused():
     message = r"XLA may divide [^#]*jax\.shard_map\(f, mesh=mesh, in_specs="
     sharding = sharding_of("8", P("a"))
     assert_refused(message, size=8 * LEAST, sharding=sharding)
-    assert chosen("cuda", toy=DEFAULT, size=8 * LEAST, sharding=sharding) == "divisible"
+    assert (
+        chosen("cuda", toy=DEFAULT, size=8 * LEAST, sharding=sharding) == "auto-sharded"
+    )
 
 
 def test_each_device_runs_the_kernel_where_the_types_say_how_arrays_are_divided():

@@ -58,7 +58,7 @@ def assert_each(form, inputs, oracle):
 
 @pytest.mark.parametrize(
     "form",
-    [PADDING.xla, PADDING.divisible, ON_CPU, pad_join, BY_TABLE],
+    [PADDING.xla, PADDING.auto_sharded, ON_CPU, pad_join, BY_TABLE],
     ids=["gather", "strips", "cpu", "join", "table"],
 )
 @each_mode
@@ -151,7 +151,7 @@ def test_indices_of_long_axes_have_64_bits(mode):
 
 @pytest.mark.parametrize("mode", REPEATING)
 def test_strips_of_long_axes_are_placed_in_64_bits(mode):
-    form = functools.partial(PADDING.divisible, start=(1,), end=(1,), mode=mode)
+    form = functools.partial(PADDING.auto_sharded, start=(1,), end=(1,), mode=mode)
     text = jax.jit(form).lower(struct(np.int8, 2**33)).as_text()
     placed = re.findall(r"stablehlo.dynamic_update_slice .*<(i\d+)>\) ->", text)
     assert placed == ["i64", "i64"]

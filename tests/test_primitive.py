@@ -26,7 +26,7 @@ from tests.subjects import SUBJECTS
 FORMS = {
     "definition": (jnp.sin, "sine"),
     "for CPUs": (jnp.cos, "cosine"),
-    "divisible": (jnp.tan, "tan"),
+    "auto-sharded": (jnp.tan, "tan"),
     "kernel": (jnp.tanh, "tanh"),
 }
 
@@ -41,7 +41,7 @@ TOY = OperatorPrimitive(
     lambda x, *, times, **_: [struct(x.dtype, x.shape[0] * times)],
     lambda *operands, **static: Division({0}, "keep"),
     on_platform={"cpu": form("for CPUs")},
-    divisible=form("divisible"),
+    auto_sharded=form("auto-sharded"),
     kernel=lambda platform, *_, **__: form("kernel") if platform == "tpu" else None,
 )
 
@@ -84,13 +84,13 @@ def test_a_program_names_the_operator(name):
 
 
 @pytest.mark.parametrize("platform", ["cpu", "cuda"])
-def test_the_divisible_form_runs_where_xla_divides_a_program(platform):
+def test_the_auto_sharded_form_runs_where_xla_divides_a_program(platform):
     """With automatic axes, also if only the output has a sharding."""
     sharding = sharding_of("8", P("a"))
-    assert chosen(platform, size=64, sharding=sharding) == "divisible"
+    assert chosen(platform, size=64, sharding=sharding) == "auto-sharded"
     function = jax.jit(lambda: TOY(jnp.ones(64), times=1), out_shardings=sharding)
     text = function.trace().lower(lowering_platforms=(platform,)).as_text()
-    assert forms_in(text) == "divisible"
+    assert forms_in(text) == "auto-sharded"
 
 
 def shard(axis_names, toy=TOY):
@@ -110,7 +110,7 @@ def test_a_part_by_itself_runs_the_form_of_one_device():
     """Where the types say how arrays are divided."""
     x = struct(np.float32, 16)
     assert forms_in(lowered(shard({"a", "b"}), x, platform="cpu")) == "for CPUs"
-    assert forms_in(lowered(shard({"a"}), x, platform="cpu")) == "divisible"
+    assert forms_in(lowered(shard({"a"}), x, platform="cpu")) == "auto-sharded"
     sharding = sharding_of("2x4", P("a"), AxisType.Explicit)
     assert chosen("cpu", sharding=sharding) == "for CPUs"
 

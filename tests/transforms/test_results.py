@@ -70,7 +70,7 @@ def forms():
         if primitive is None:
             yield pytest.param(name, None, id=name)
             continue
-        labels = {primitive.divisible: "div", primitive.xla: "xla"}
+        labels = {primitive.auto_sharded: "auto", primitive.xla: "xla"}
         labels[primitive.on_platform.get("cpu")] = "cpu"
         for form, label in labels.items():
             if form is not None:

@@ -172,7 +172,9 @@ def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
     most = struct(np.uint8, lines - constants.WARPS, TILE)
     more = struct(np.uint8, lines, TILE)
     assert launches(jax.vmap(by_kernel), most) == 1
-    with pytest.raises(DescriptorError, match=rf"can't count .*\{{{lines},1024\}}; use"):
+    with pytest.raises(
+        DescriptorError, match=rf"can't count .*\{{{lines},1024\}}; use"
+    ):
         lowered(jax.vmap(by_kernel), more)
     assert launches(jax.vmap(dmljax.nonzero_coordinates), more) == 0
 
