@@ -110,7 +110,7 @@ SEARCHED = {
         "top_k",
         "optax",
     ),
-    "tutorials/devices": ("data parallel", "multiple GPUs", "shard_map"),
+    "tutorials/devices": ("data parallel", "several GPUs", "shard_map"),
     "tutorials/experts": (
         "mixture of experts",
         "MoE",
@@ -165,9 +165,14 @@ def open_comments(app: sphinx.application.Sphinx, page: str, source: list[str]) 
 
 
 def add_to_titles(app: sphinx.application.Sphinx, page: str, source: list[str]) -> None:
-    """Adds the words that people search for after the title."""
+    """Adds the words that people search for after the title. The page has them, too."""
     del app
-    words = "".join(f"   ! single: {word}\n" for word in SEARCHED.get(page, ()))
+    searched = SEARCHED.get(page, ())
+    text = " ".join(source[0].lower().split())
+    absent = [word for word in searched if word.lower() not in text]
+    if absent:
+        raise ValueError(f"{page} has no sentence with {absent}")
+    words = "".join(f"   ! single: {word}\n" for word in searched)
     block = f"\n```{{eval-rst}}\n.. index::\n{words}```\n" if words else ""
     title = re.compile(r"^# .*\n", re.MULTILINE)
     source[0] = title.sub(lambda line: line[0] + block, source[0], count=1)
