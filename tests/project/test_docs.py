@@ -150,7 +150,7 @@ WALL = "wall_ms", "#.3g"
 # For each section with figures: the rows of the ledger, the column and the digits.
 FIGURES = {
     ("README.md", "The gain"): (measured(ALONE), *WALL),
-    ("docs/tutorials/attention.md", "The fastest spelling"): (measured(ALONE), *WALL),
+    ("docs/tutorials/attention.md", "The fastest way"): (measured(ALONE), *WALL),
     ("docs/tutorials/network.md", "The cost"): (measured(ALONE), *WALL),
     ("docs/tutorials/devices.md", "Automatic or explicit axes"): (SCALED, *WALL),
     ("docs/benchmarks.md", "On several H200s"): (SCALED, "efficiency", ".2f"),
