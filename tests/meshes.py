@@ -84,16 +84,20 @@ MEANINGS = {
 
 
 @functools.cache
-def table():
-    """The words for automatic and for explicit axes, by call and dimensions."""
-    pages = [f"docs/operators/{name}.md" for name in SUBJECTS]
-    tables = "\n".join(section(page, "Sharding") for page in pages)
+def table(operator):
+    """The rows of an operator's page: the words for automatic and for explicit axes."""
     row = r"^\| (`.*?) \| (.*?) \| (.*?) \| (.*?) \|$"
-    lines = re.findall(row, tables, re.MULTILINE)
+    text = section(f"docs/operators/{operator}.md", "Sharding")
     return {
-        (operator, along): {AxisType.Auto: auto, AxisType.Explicit: explicit}
-        for operator, along, auto, explicit in lines
+        (call, along): {AxisType.Auto: auto, AxisType.Explicit: explicit}
+        for call, along, auto, explicit in re.findall(row, text, re.MULTILINE)
     }
+
+
+def word(case, kind):
+    """The page's word for the data that devices send."""
+    operator = next(name for name in SUBJECTS if f"`{name}`" in case.row[0])
+    return table(operator)[case.row][kind]
 
 
 each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -176,8 +180,8 @@ def check_sent(text, case, parts, kind):
     """Compares the collectives of a compiled program with the word on the page."""
     found = [(one.kind, one.elements) for one in collectives(text)]
     sent = Sent(found, case, parts)
-    word = table()[case.row][kind]
-    assert MEANINGS[word](sent), f"{word}: {sent.found}"
+    said = word(case, kind)
+    assert MEANINGS[said](sent), f"{said}: {sent.found}"
 
 
 def check_both(case, mesh, spec, kind, platform="cpu"):

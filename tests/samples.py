@@ -173,6 +173,15 @@ class Sample:
         return self.oracle(*arrays, **self.attributes)
 
 
+def named(run, sample, *arrays):
+    """The result of `run(sample, *arrays)`. An error names the sample."""
+    try:
+        return run(sample, *arrays)
+    except Exception as error:
+        error.add_note(f"in the sample {sample}")
+        raise
+
+
 def created(desc, **changes):
     """The operator of a descriptor with other fields."""
     return create_operator(dataclasses.replace(desc, **changes))

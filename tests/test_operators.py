@@ -5,7 +5,6 @@ A message names the missing part and its file. CONTRIBUTING.md has the recipe.
 
 import pytest
 
-from benchmarks.programs import PROGRAMS
 from dmljax._operators import DESCRIPTORS, OPERATORS
 from tests import oracles
 from tests.meshes import DOCS
@@ -20,10 +19,6 @@ NEEDS = {
     "a page": (
         "docs/operators/<operator>.md",
         {path.stem for path in (DOCS / "operators").glob("*.md")},
-    ),
-    "a program": (
-        "benchmarks/programs/<operator>.py, and its PROGRAMS to those in __init__.py",
-        {program.operator for program in PROGRAMS.values()},
     ),
 }
 for field in ("samples", "edges", "errors", "sharded"):

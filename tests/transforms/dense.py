@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from tests.samples import named
 from tests.subjects import FORMS
 
 BATCH = 3
@@ -48,7 +49,8 @@ def check(
 
     @jax.jit
     def program(inputs):
-        return [run(sample, *own) for sample, own in zip(uses, inputs, strict=True)]
+        pairs = zip(uses, inputs, strict=True)
+        return [named(run, sample, *own) for sample, own in pairs]
 
     for sample, own, output in zip(uses, inputs, execute(program, inputs), strict=True):
         assert_equal(output, expected(sample, *own), sample)

@@ -97,7 +97,7 @@ def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementatio
         pytest.skip("this operator has no kernel for TPUs")
     chips = np.array(tpus.devices("v5e")[:4])
     sent = functools.partial(check_sent, chips, case, mesh, spec, AxisType.Explicit)
-    by_xla = meshes.table()[case.row][AxisType.Explicit] == "counts"
+    by_xla = meshes.word(case, AxisType.Explicit) == "counts"
     if by_xla and implementation == "pallas":
         with pytest.raises(DescriptorError, match="XLA may divide these arrays"):
             sent()

@@ -10,14 +10,18 @@ import pytest
 
 from tests import samples
 from tests.checks import assert_same, check, each, needs_x64
+from tests.samples import named
 from tests.subjects import LINEAR, SAMPLES, SUBJECTS
 
 
 def compiled(uses):
     """A program that runs all samples, each with its own arrays."""
-    return jax.jit(
-        lambda inputs: [one.run(*x) for one, x in zip(uses, inputs, strict=True)]
-    )
+
+    def program(inputs):
+        pairs = zip(uses, inputs, strict=True)
+        return [named(samples.Sample.run, one, *own) for one, own in pairs]
+
+    return jax.jit(program)
 
 
 def assert_all_same(uses, program, inputs):

@@ -21,7 +21,7 @@ from tests.checks import python
 from tests.collectives import collectives
 from tests.meshes import CASES, DOCS, check_both, each_kind, run, sharding_of
 from tests.sharded import array
-from tests.subjects import FORMS, KERNELS
+from tests.subjects import FORMS, KERNELS, SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK, lines
 from tests.subjects.one_hot import columns_of_32
 from tests.subjects.padding import NARROW, pad_rows
@@ -76,11 +76,16 @@ def test_shard_map(uses):
 # THE TABLES OF THE PAGES
 
 
-def test_every_row_of_the_page_has_a_case():
-    """A row has a case in a subject, and a word has an entry in MEANINGS."""
-    assert {case.row for case in CASES.values()} == set(meshes.table())
-    words = {word for by_axes in meshes.table().values() for word in by_axes.values()}
-    assert words == set(meshes.MEANINGS)
+@pytest.mark.parametrize("operator", SUBJECTS)
+def test_every_row_of_the_page_has_a_case(operator):
+    cases = SUBJECTS[operator].sharded.values()
+    assert {case.row for case in cases} == set(meshes.table(operator))
+
+
+def test_every_meaning_is_of_a_word():
+    kinds = AxisType.Auto, AxisType.Explicit
+    said = {meshes.word(case, kind) for case in CASES.values() for kind in kinds}
+    assert said == set(meshes.MEANINGS)
 
 
 @meshes.divisions("8", "2x4", alike=[P("b", None, "a"), P(("a", "b"))])
