@@ -66,8 +66,6 @@ def __getattr__(name: str) -> typing.Any:
 
         return getattr(dmljax, name)
     hint = ""
-    if name == "where":
-        hint = ". Keep jnp.where"
-    elif not name.startswith("_") and name in __getattr__("numpy").__all__:
+    if not name.startswith("_") and name in __getattr__("numpy").__all__:
         hint = f". dmljax.numpy has a function {name}"
     raise AttributeError(f"module 'dmljax' has no attribute {name!r}{hint}")

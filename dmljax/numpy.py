@@ -6,8 +6,8 @@
 Array([[0, 1],
        [1, 0]], dtype=int32)
 
-For all other functions, such as ``jnp.where``, keep jax.numpy. A program that changes
-``jnp.argwhere`` to ``dnp.argwhere`` computes the same, with these exceptions:
+For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` to
+``dnp.argwhere`` computes the same, with these exceptions:
 
 - Subnormal numbers count as non-zero, on CPUs as well.
 - ``one_hot`` is right for more classes than the type of the indices can count: for 300
@@ -106,6 +106,7 @@ __all__ = [
     "pad",
     "tril",
     "triu",
+    "where",
 ]
 PAD = "dmljax.numpy.pad"
 # The index of a mode is its number in DirectML.
@@ -119,11 +120,6 @@ _MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
 def __dir__() -> list[str]:
     return __all__
-
-
-def __getattr__(name: str) -> Any:
-    hint = ". Keep jnp.where" if name == "where" else ""
-    raise AttributeError(f"module 'dmljax.numpy' has no attribute {name!r}{hint}")
 
 
 def pad(
@@ -141,8 +137,9 @@ def pad(
     Args:
       array: (...) of any type and rank.
       pad_width: how many elements to add: one number for both ends of every axis, one
-        pair (before, after) for every axis, or a pair for each axis. The numbers are
-        static: they are known when a program is traced.
+        pair (before, after) for every axis, or a pair for each axis. A dict has a
+        number or a pair for some axes, as in NumPy 2.4: ``{-1: (1, 2)}`` pads the last
+        axis alone. The numbers are static: they are known when a program is traced.
       mode: "constant", "edge", "reflect", "symmetric" or "wrap".
       constant_values: the values of "constant", in the forms of `pad_width`. They are
         converted to the type of `array`. Floats out of range saturate. None stands for
@@ -212,11 +209,31 @@ def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
     for width in jax.tree.leaves(pad_width):
         if type(width) is not int:
             check_static(PAD, "pad_width", width, "integers")
+    if isinstance(pad_width, dict):
+        pad_width = _by_axis(pad_width, rank)
     starts, ends = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
     return (
         as_sizes(PAD, "pad_width", tuple(starts)),
         as_sizes(PAD, "pad_width", tuple(ends)),
     )
+
+
+def _by_axis(pad_width: dict[int, Any], rank: int) -> np.ndarray:
+    """Returns a pair for each axis. An axis that the dict does not name has zeros."""
+    widths = np.zeros((rank, 2), int)
+    named = set()
+    for key, width in pad_width.items():
+        axis = as_axis(PAD, "an axis of pad_width", key, rank)
+        if axis in named:
+            raise DescriptorError(f"{PAD}: pad_width names axis {axis} twice.")
+        named.add(axis)
+        if np.shape(width) not in ((), (2,)):
+            raise DescriptorError(
+                f"{PAD}: pad_width[{key}] is {as_python(width)}; it must be a number, "
+                "or a pair (before, after)."
+            )
+        widths[axis] = width
+    return widths
 
 
 def _split_sides(name: str, sides: Any, rank: int) -> Any:
@@ -316,11 +333,69 @@ def nonzero(
     >>> nonzero(jnp.array([0, 5, 7, 0]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
-    name = "dmljax.numpy.nonzero"
-    x = _as_searchable(name, "a", a)
+    return _nonzero("nonzero", "a", a, size, fill_value)
+
+
+def _nonzero(
+    function: str, argument: str, a: ArrayLike, size: int | None, fill_value: Any
+) -> tuple[Array, ...]:
+    """Returns what `nonzero` returns, to the function and the argument of a caller."""
+    name = f"dmljax.numpy.{function}"
+    x = _as_searchable(name, argument, a)
     if x.ndim == 0:
-        raise DescriptorError(f"{name}: a has 0 dimensions. Write jnp.atleast_1d(a).")
+        raise DescriptorError(
+            f"{name}: {argument} has 0 dimensions. Write jnp.atleast_1d({argument})."
+        )
     return find_columns(name, x, size, fill_value)
+
+
+@typing.overload
+def where(
+    condition: ArrayLike, /, *, size: int | None = None, fill_value: Any = None
+) -> tuple[Array, ...]: ...
+@typing.overload
+def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+def where(
+    condition: ArrayLike,
+    x: ArrayLike | None = None,
+    y: ArrayLike | None = None,
+    /,
+    *,
+    size: int | None = None,
+    fill_value: Any = None,
+) -> Array | tuple[Array, ...]:
+    """Finds non-zero elements, or selects from two arrays, as ``jax.numpy.where`` does.
+
+    Of one argument it is ``nonzero``, and of three it is ``jax.numpy.where`` itself,
+    which has no faster way.
+
+    Args:
+      condition: (...) of any type. With one argument it has at least one dimension.
+      x: what is selected where `condition` is not zero.
+      y: what is selected elsewhere.
+      size: the number of coordinates to return, as in ``nonzero``.
+      fill_value: the coordinates past the count, as in ``nonzero``.
+
+    Returns:
+      Of one argument the coordinates, (size,) integers for each dimension. Of three the
+      selected elements.
+
+    Raises:
+      TypeError: if an argument is not an array.
+      ValueError: as in ``nonzero``, or if just one of `x` and `y` is given.
+      ConcretizationTypeError: if one argument is traced, and there is no `size`.
+
+    >>> where(jnp.array([False, True, True]), size=3, fill_value=-1)
+    (Array([ 1,  2, -1], dtype=int32),)
+    >>> where(jnp.array([False, True]), 1, 0)
+    Array([0, 1], dtype=int32)
+    """
+    if x is None and y is None:
+        return _nonzero("where", "condition", condition, size, fill_value)
+    selected: Array = jnp.where(condition, x, y, size=size, fill_value=fill_value)
+    return selected
+
+
 
 
 def flatnonzero(

@@ -103,8 +103,13 @@ CALLS = {
     "tril": TRIANGLES,
     "triu": TRIANGLES,
     "one_hot": LIT,
+    "where": [
+        call(X > 1, size=9, fill_value=-1),
+        call(X > 1, X, np.float32(0)),
+        call(CUBE[0, 0], 1, 0),
+    ],
 }
-SEARCHES = ["nonzero", "argwhere", "flatnonzero", "extract", "compress"]
+SEARCHES = ["nonzero", "argwhere", "flatnonzero", "extract", "compress", "where"]
 
 
 def run_both(results, *arrays):
@@ -115,6 +120,19 @@ def run_both(results, *arrays):
         return [list(results(library, *arrays)) for library in (dnp, jnp)]
 
     return program(*arrays)
+
+
+@pytest.mark.parametrize(
+    ("widths", "pairs"),
+    [
+        ({}, ((0, 0), (0, 0))),
+        ({-1: (1, 2)}, ((0, 0), (1, 2))),
+        ({0: 3}, ((3, 3), (0, 0))),
+        ({np.int8(1): np.array([0, 4]), -2: [2, 1]}, ((2, 1), (0, 4))),
+    ],
+)
+def test_pad_takes_a_dict_of_axes(widths, pairs):
+    assert_alike(dnp.pad(X, widths, "wrap"), jnp.pad(X, pairs, "wrap"))
 
 
 # jax.nn.one_hot warns of float indices.
@@ -147,6 +165,7 @@ def test_programs(name):
         ("argwhere", (X,)),
         ("nonzero", (X,)),
         ("nonzero", (CUBE > 5,)),
+        ("where", (X,)),
         ("flatnonzero", (EMPTY,)),
         ("extract", (COUNTS[:2], X)),
         ("compress", (COUNTS[:4], CUBE, 2)),
@@ -558,7 +577,8 @@ def test_missing_features():
 def test_wrong_types():
     wrong = functools.partial(refused, TypeError)
     wrong("pad_width must be an integer", dnp.pad, X, 1.5)
-    wrong("pad_width must be an integer", dnp.pad, X, {0: 1})
+    wrong("pad_width must be an integer", dnp.pad, X, {0: 1.5})
+    wrong("an axis of pad_width must be an integer", dnp.pad, X, {"x": 1})
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
@@ -582,6 +602,10 @@ def test_wrong_values():
     wrong = functools.partial(refused, ValueError)
     wrong("none may be negative", dnp.pad, X, (1, -1))
     wrong("pad_width has sizes", dnp.pad, X, (1, 2, 3))
+    wrong("pad_width names axis 1 twice", dnp.pad, X, {1: 1, -1: 2})
+    wrong(r"an axis of pad_width is 2; .* \[-2, 2\)", dnp.pad, X, {2: 1})
+    wrong(r"pad_width\[0\] is \(1, 2, 3\); .* a pair", dnp.pad, X, {0: (1, 2, 3)})
+    wrong("none may be negative", dnp.pad, X, {0: (0, -1)})
     wrong("values has sizes", dnp.pad, X, 1, constant_values=(1, 2, 3))
     wrong("nothing to repeat", dnp.pad, EMPTY, 1, "edge")
     wrong("atleast_1d", dnp.nonzero, np.array(3))
