@@ -220,20 +220,18 @@ def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
 
 def _by_axis(pad_width: dict[int, Any], rank: int) -> np.ndarray:
     """Returns a pair for each axis. An axis that the dict does not name has zeros."""
-    widths = np.zeros((rank, 2), int)
-    named = set()
+    pairs: dict[int, Any] = {}
     for key, width in pad_width.items():
         axis = as_axis(PAD, "an axis of pad_width", key, rank)
-        if axis in named:
+        if axis in pairs:
             raise DescriptorError(f"{PAD}: pad_width names axis {axis} twice.")
-        named.add(axis)
         if np.shape(width) not in ((), (2,)):
             raise DescriptorError(
                 f"{PAD}: pad_width[{key}] is {as_python(width)}; it must be a number, "
                 "or a pair (before, after)."
             )
-        widths[axis] = width
-    return widths
+        pairs[axis] = np.broadcast_to(width, 2)
+    return np.reshape([pairs.get(axis, (0, 0)) for axis in range(rank)], (rank, 2))
 
 
 def _split_sides(name: str, sides: Any, rank: int) -> Any:
@@ -387,15 +385,13 @@ def where(
 
     >>> where(jnp.array([False, True, True]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
-    >>> where(jnp.array([False, True]), 1, 0)
-    Array([0, 1], dtype=int32)
+    >>> where(jnp.array([False, True]), jnp.array([1, 2]), 0)
+    Array([0, 2], dtype=int32)
     """
     if x is None and y is None:
         return _nonzero("where", "condition", condition, size, fill_value)
     selected: Array = jnp.where(condition, x, y, size=size, fill_value=fill_value)
     return selected
-
-
 
 
 def flatnonzero(

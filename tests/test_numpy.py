@@ -105,7 +105,7 @@ CALLS = {
     "one_hot": LIT,
     "where": [
         call(X > 1, size=9, fill_value=-1),
-        call(X > 1, X, np.float32(0)),
+        call(X > 1, X, -X),
         call(CUBE[0, 0], 1, 0),
     ],
 }
@@ -133,6 +133,7 @@ def run_both(results, *arrays):
 )
 def test_pad_takes_a_dict_of_axes(widths, pairs):
     assert_alike(dnp.pad(X, widths, "wrap"), jnp.pad(X, pairs, "wrap"))
+    assert_alike(dnp.pad(np.int8(5), {}), jnp.int8(5))
 
 
 # jax.nn.one_hot warns of float indices.
