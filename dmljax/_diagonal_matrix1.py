@@ -189,8 +189,7 @@ def _as_bound(name: str, bound: Any) -> Any:
                     f"{NAME}: {name} has data type {show(bound.dtype)}; it must have "
                     "an integer type."
                 )
-            scalar = as_scalar(NAME, name, bound, bound.dtype)
-            return saturate(jnp.asarray(scalar), np.dtype(np.int32))
+            return as_scalar(NAME, name, bound, bound.dtype)
         bound = as_integer(NAME, name, bound)
     check_int32(NAME, name, bound)
     return bound
@@ -255,7 +254,8 @@ def _diagonal_matrix1(
         for axis in (rank - 2, rank - 1)
     )
     if span is None:
-        top_x, is_ordered, begin, end = _spread(row, column, *bounds)
+        scalars = map(jnp.asarray, bounds)
+        top_x, is_ordered, begin, end = _spread(row, column, *scalars)
     else:
         top_x = column - row
         begin, end = map(np.int32, span)
@@ -274,20 +274,30 @@ def _diagonal_matrix1(
     return jnp.where(filled, on, off)
 
 
-def _spread(row: Array, column: Array, *bounds: ArrayLike) -> Any:
+def _is_ordered(begin: Array, end: Array) -> Array:
+    """Whether begin <= end, for integers of any two types.
+
+    Bounds are compared before they saturate. If both are past all diagonals, their
+    order decides whether they fill nothing or everything.
+    """
+    if begin.dtype == end.dtype:
+        return begin <= end
+    # No type may hold both. Numbers of one sign are in the order of their bits.
+    bits = max(jnp.iinfo(bound.dtype).bits for bound in (begin, end, np.int8(0)))
+    unsigned = np.dtype(f"uint{bits}")
+    is_below = begin.astype(unsigned) <= end.astype(unsigned)
+    return jnp.where((begin < 0) == (end < 0), is_below, begin < 0)
+
+
+def _spread(row: Array, column: Array, *bounds: Array) -> Any:
     """Returns the number of each element's diagonal, and scalar bounds that are data.
 
     The result is the diagonal, whether begin <= end, begin and end. All of them have
     the full size.
     """
     sharding = jax.typeof(row).sharding
-    begin, end = (jnp.asarray(bound, np.int32) for bound in bounds)
-    # XLA for GPUs chooses the blocks of a fusion by the number of its operations, also
-    # of those on single numbers. The barrier keeps these out of a softmax: it takes
-    # 0.095 ms with the barrier and 0.098 without, and 0.090 in jax.numpy, of which our
-    # goal is 5 % (benchmarks/results/nvidia-h200.csv, "each head", "[no barrier]";
-    # docs/development/lab_notes.md, "Selects before a softmax or a loss").
-    is_ordered, begin, end = lax.optimization_barrier((end >= begin, begin, end))
+    is_ordered = _is_ordered(*bounds)
+    begin, end = (saturate(bound, np.dtype(np.int32)) for bound in bounds)
     # XLA removes a select between equal arrays. Under vmap, the condition has the batch
     # of the bounds, and the iotas get it as well. Otherwise JAX broadcasts `column -
     # row` along this batch. XLA then computes the heads of a batch together, and a

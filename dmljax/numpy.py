@@ -390,7 +390,8 @@ def where(
     """
     if x is None and y is None:
         return _nonzero("where", "condition", condition, size, fill_value)
-    selected: Array = jnp.where(condition, x, y, size=size, fill_value=fill_value)
+    select: Any = jnp.where  # which has no overload for all of these arguments
+    selected: Array = select(condition, x, y, size=size, fill_value=fill_value)
     return selected
 
 
