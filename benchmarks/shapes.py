@@ -105,9 +105,9 @@ SCAN: tuple[tuple[str, str, Sequence[Any], Any], ...] = (
 GRADIENTS = ("pad", "extract", "compress", "select", "tril")
 
 
-def scan() -> Iterator[Case]:
+def scan(platform: str) -> Iterator[Case]:
     """A case for each shape and direction. Options follow the arrays."""
-    times = 1 if jax.default_backend() == "cpu" else 16
+    times = 1 if platform == "cpu" else 16
     for operator, work, ways, table in SCAN:
         for (length, *sizes), *options, dtype in table:
             shape = (length * times, *sizes)
@@ -140,7 +140,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     own = "--rounds", "--device", "--write"
     options = parsed(argv, "benchmarks.shapes", __doc__, *own)
     platform = jax.default_backend()
-    cases = (with_plain(case, platform) for case in scan())
+    cases = (with_plain(case, platform) for case in scan(platform))
     chosen = named(cases, options.only)
     libraries = {name: ALL[name] for name in ("dmljax", "jnp")}
     return time_cases(chosen, libraries, options, TABLE if options.write else "")

@@ -21,7 +21,11 @@ from tests.checks import needs_devices, needs_kernels, slow
 from tests.project.texts import words_of
 
 # Programs are written as users write them.
-pytestmark = pytest.mark.usefixtures("standard_promotion")
+pytestmark = [
+    pytest.mark.usefixtures("standard_promotion"),
+    # torch.compile of PyTorch 2.11 calls torch.jit.
+    pytest.mark.filterwarnings("ignore:`torch:DeprecationWarning"),
+]
 # The commit is named, as the tests may run where there is no git.
 ONCE = ("--rounds", "1", "--commit", "test")
 
@@ -43,7 +47,12 @@ def every(platform, elements=2**26):
 
 
 def test_cases_have_names_of_their_own():
-    for named in (every("cpu", 2**22), every("gpu"), divided.WORK, list(scan.scan())):
+    for named in (
+        every("cpu", 2**22),
+        every("gpu"),
+        divided.WORK,
+        list(scan.scan("gpu")),
+    ):
         labels = [one.label for one in named]
         assert len(set(labels)) == len(labels)
 
@@ -97,7 +106,7 @@ def test_a_plain_form_is_another_program_than_the_special_one(word, platform):
             target = "cuda" if platform == "gpu" else platform
             return traced.lower(lowering_platforms=(target,)).as_text()
 
-    scanned = [forms.with_plain(case, platform) for case in scan.scan()]
+    scanned = [forms.with_plain(case, platform) for case in scan.scan(platform)]
     known = [*every(platform, run.ELEMENTS[platform]), *scanned]
     found = [case for case in known if contender in case.functions]
     assert any(text(c, contender) != text(c, forms.FORMS[word].of) for c in found)
