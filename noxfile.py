@@ -4,13 +4,16 @@
 `.ci/run` runs all but `fuzz`, `libraries`, `gpu` and `tpu`.
 """
 
+import functools
 import os
 import pathlib
-import re
 import shutil
 import tomllib
+import zipfile
 
 import nox
+
+from docs import programs
 
 nox.options.error_on_missing_interpreters = True
 # uv installs from its cache in a second what takes pip twenty.
@@ -49,19 +52,6 @@ def but_left_out() -> list[str]:
     """The options of pytest that leave out the tests of `LEFT_OUT`."""
     assert all(path.exists() for path in LEFT_OUT)
     return [f"--ignore={path}" for path in LEFT_OUT]
-
-
-def commands_of_the_package() -> list[list[str]]:
-    """What README's first block of commands runs once dmljax is installed."""
-    readme = pathlib.Path("README.md").read_text()
-    block = re.search(r"^```sh\n(.*?)^```$", readme, re.DOTALL | re.MULTILINE)
-    assert block is not None
-    commands = [command.split() for command in block[1].split(" && ")]
-    return [
-        [pathlib.Path(program).name, *arguments]
-        for program, *arguments in commands
-        if program.endswith("/dmljax")
-    ]
 
 
 @nox.session(python=OLDEST)
@@ -148,23 +138,45 @@ def site(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def wheel(session: nox.Session) -> None:
-    """The files of a release, and README's first command without the sources."""
+    """The files of a release. README's program runs with the wheel, and nothing else.
+
+    `nox -s wheel -- v0.2.0` also compares the version with a tag. The files are in
+    .nox/wheel/tmp/dist.
+    """
     folder = pathlib.Path(session.create_tmp()).resolve()
     shutil.rmtree(folder / "dist", ignore_errors=True)
-    shutil.rmtree(folder / "docs", ignore_errors=True)
-    session.install("build", "twine", "readme_renderer[md]")
+    session.install("build[uv]", "twine", "readme_renderer[md]")
     # We build the wheel from the archive of the sources: the archive must be complete.
-    session.run_install("python", "-m", "build", "--outdir", f"{folder}/dist")
+    session.run("python", "-m", "build", "--installer=uv", f"--outdir={folder}/dist")
     (built,) = (folder / "dist").glob("*.whl")
     (sources,) = (folder / "dist").glob("*.tar.gz")
     session.run("twine", "check", "--strict", str(built), str(sources))
-    session.install("--force-reinstall", "--no-deps", str(built))
-    session.install(f"{built}[images]")
-    shutil.copytree("docs/models", folder / "docs" / "models")
-    commands = commands_of_the_package()
-    with session.chdir(folder):
-        for command in commands:
-            session.run("bash", "-c", " ".join(command), external=True)
+    check_names(built, sources, *session.posargs)
+    readme = pathlib.Path("README.md").read_text()
+    (folder / "program.py").write_text(programs.program(readme))
+    for python, versions in ((OLDEST, lowest_versions()), (NEWEST, [])):
+        place = folder / python
+        session.run("uv", "venv", "--quiet", "--clear", f"--python={python}", place)
+        install = "uv", "pip", "install", "--quiet", "--python", place
+        session.run(*install, str(built), *versions)
+        with session.chdir(folder):
+            run = functools.partial(session.run, external=True, silent=True)
+            assert run(f"{place}/bin/python", "program.py") == programs.shown(readme)
+            run(f"{place}/bin/dmljax", "--help")
+
+
+def check_names(built: pathlib.Path, sources: pathlib.Path, tag: str = "") -> None:
+    """Compares the names in a wheel with those of the sources, and their version."""
+    version = sources.name.removeprefix("dmljax-").removesuffix(".tar.gz")
+    assert tag in ("", f"v{version}"), f"{tag} is not the tag of {version}"
+    package = {str(path) for path in pathlib.Path("dmljax").rglob("*.py")}
+    info = f"dmljax-{version}.dist-info"
+    files = "METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"
+    names = {"dmljax/py.typed", *package, *(f"{info}/{name}" for name in files)}
+    with zipfile.ZipFile(built) as archive:
+        assert set(archive.namelist()) == names, names ^ set(archive.namelist())
+        metadata = archive.read(f"{info}/METADATA").decode()
+    assert "\nLicense-Expression: Apache-2.0\n" in metadata
 
 
 @nox.session(python=OLDEST)
