@@ -22,7 +22,7 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import DescriptorError, as_python, show
-from dmljax._types import Sizes, x64_enabled
+from dmljax._types import WIDE, Sizes, keep_type, keeps_64_bits
 
 # Common types that JAX keeps whether or not its x64 mode is on. An array of such a type
 # needs no other check, which keeps small calls fast.
@@ -30,8 +30,6 @@ NARROW = frozenset(
     jnp.dtype(code)
     for code in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
 )
-# The types that JAX narrows where its x64 mode is off.
-WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 # TYPES
@@ -53,7 +51,7 @@ def _limits(dtype: np.dtype) -> tuple[int, int]:
 
 def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
     """Requires JAX's x64 mode for 64-bit types: JAX would truncate them in silence."""
-    if dtype in WIDE and not x64_enabled():
+    if dtype in WIDE and not keeps_64_bits():
         narrow = np.dtype(f"{dtype.kind}{dtype.itemsize // 2}")
         raise DescriptorError(
             f"{operator}: {name} has data type {show(dtype)}, which needs JAX's x64 "
@@ -173,7 +171,7 @@ def as_array(
     """
     if isinstance(value, Array):
         dtype = value.dtype
-        if dtype in NARROW or (dtype in WIDE and x64_enabled()):
+        if dtype in NARROW or (dtype in WIDE and keeps_64_bits()):
             return value
     array = unwrap_array(value)
     is_number = is_python_number(array)
@@ -203,7 +201,7 @@ def as_array(
     if isinstance(array, np.ndarray) and (is_number or not strict):
         result = _narrow(operator, name, array)
     check_x64(operator, name, result.dtype)
-    return result
+    return keep_type(result) if strict and isinstance(result, np.ndarray) else result
 
 
 def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
@@ -318,8 +316,8 @@ def saturate(array: Array, dtype: np.dtype) -> Array:
     if array.dtype == dtype:
         return array
     lows, highs = zip(_limits(dtype), _limits(array.dtype), strict=True)
-    low = np.array(max(lows), array.dtype)
-    high = np.array(min(highs), array.dtype)
+    low = keep_type(np.array(max(lows), array.dtype))
+    high = keep_type(np.array(min(highs), array.dtype))
     return lax.convert_element_type(lax.clamp(low, array, high), dtype)
 
 
@@ -340,7 +338,7 @@ def drop_weak_type(array: Array) -> Array:
     return lax.convert_element_type(array, array.dtype)
 
 
-def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.ndarray:
+def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> Any:
     """Returns a Python number as a scalar array of `dtype`, which must hold it.
 
     A float past the largest float of the type is infinity.
@@ -348,7 +346,7 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nda
     # The usual case is short: half precision holds 65504, and NumPy gives no warning.
     is_real = type(value) in (int, float)
     if is_real and dtype.kind == "f" and -65504 <= value <= 65504:
-        return np.array(value, dtype)
+        return keep_type(np.array(value, dtype))
     is_whole = is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
@@ -370,13 +368,11 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> np.nda
         raise DescriptorError(
             f"{operator}: {name} is {as_python(value)}; {show(dtype)} {rule}."
         )
-    if is_whole:
-        return np.array(value, dtype)
-    if not isinstance(value, complex):
+    if not is_whole and not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
     # Past the largest float is infinity, or NaN in a type without infinity.
     with np.errstate(over="ignore"):
-        return np.array(value, dtype)
+        return keep_type(np.array(value, dtype))
 
 
 def check_float(operator: str, name: str, value: Any) -> None:

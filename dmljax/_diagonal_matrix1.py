@@ -34,7 +34,7 @@ from dmljax._check import (
     require_same,
     show,
 )
-from dmljax._types import INT32_MAX, INT32_MIN, Sizes
+from dmljax._types import INT32_MAX, INT32_MIN, Sizes, keep_type
 
 NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
@@ -269,7 +269,7 @@ def _diagonal_matrix1(
         is_below = True
     filled = is_ordered ^ ((top_x >= begin) ^ is_below)
     # Without an `x`, all elements share a single zero, and no array is read.
-    zero = np.zeros((), described.dtype)
+    zero = keep_type(np.zeros((), described.dtype))
     on, off = (zero if array is None else drop_weak_type(array) for array in (value, x))
     return jnp.where(filled, on, off)
 

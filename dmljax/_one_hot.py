@@ -185,7 +185,7 @@ def position_of(index: Array, size: int) -> Array:
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index
-    index = lax.bitcast_convert_type(index, jnp.dtype(f"u{index.dtype}"))
+    index = index.astype(f"u{index.dtype}")
     return lax.min(index, lax.add(index, to_scalar(size, index.dtype)))
 
 

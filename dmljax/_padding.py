@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import jax.numpy as jnp
 import numpy as np
-from jax import Array
+from jax import Array, lax
 from jax.interpreters import ad
 from jax.typing import ArrayLike
 
@@ -208,7 +208,7 @@ def _transpose(
         of_x = _unbroadcast(sums, x)
     if value and ad.is_undefined_primal(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
-        outside = jnp.where(inside, cotangent.dtype.type(0), cotangent)
+        outside = jnp.where(inside, lax.full((), 0, cotangent.dtype), cotangent)
         of_value = _unbroadcast(outside, value[0])
     return (of_x, of_value)[: 1 + len(value)]
 

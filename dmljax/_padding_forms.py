@@ -248,7 +248,7 @@ def place_in_zeros(part: Array, axis: int, offset: int, size: int) -> Array:
     """Puts `part` at `offset` into zeros of `size` along `axis`."""
     config = [(0, 0, 0)] * part.ndim
     config[axis] = (offset, size - offset - part.shape[axis], 0)
-    return lax.pad(part, part.dtype.type(0), config)
+    return lax.pad(part, lax.full((), 0, part.dtype), config)
 
 
 def write_strips(
@@ -389,7 +389,7 @@ def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:
     # element, and this value is selected beside a padding of zeros.
     if value and value[0].size == 1:
         return lax.pad(x, value[0].reshape(()), config)
-    padded = lax.pad(x, x.dtype.type(0), config)
+    padded = lax.pad(x, lax.full((), 0, x.dtype), config)
     if not value:
         return padded
     return jnp.where(is_inside(padded.shape, start, end), padded, *value)

@@ -25,11 +25,32 @@ INT32_MIN = -(2**31)
 INT32_MAX = 2**31 - 1
 # DirectML counts elements in 32 bits.
 MAX_ELEMENTS = 2**32 - 1
+# The types that JAX narrows where its x64 mode is off.
+WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 def x64_enabled() -> bool:
     """Whether JAX has 64-bit types: whether its x64 mode is on."""
     return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
+
+
+def keeps_64_bits() -> bool:
+    """Whether JAX computes with an array of 64 bits, and does not truncate it.
+
+    It does in x64 mode, and where ``jax_explicit_x64_dtypes`` is "allow": arrays of
+    NumPy then become 32 bits, and arrays of JAX keep their type.
+    """
+    config: Any = jax.config
+    explicit = getattr(config, "jax_explicit_x64_dtypes", None)  # JAX 0.9.0 lacks it
+    return x64_enabled() or getattr(explicit, "name", "") == "ALLOW"
+
+
+def keep_type(array: np.ndarray | np.generic) -> Any:
+    """Returns a constant that JAX does not narrow where its x64 mode is off."""
+    if array.dtype not in WIDE or x64_enabled():
+        return array
+    with jax.enable_x64(True):
+        return jnp.asarray(array)
 
 
 def mode_of(*arrays: Array) -> Any:
@@ -65,8 +86,9 @@ def as_bits(x: Array) -> Array:
 
 def to_scalar(size: Any, dtype: np.dtype | type) -> Any:
     """Returns a size, which may be symbolic, as a scalar of a type."""
-    known = isinstance(size, int)
-    return np.dtype(dtype).type(size) if known else jnp.asarray(size, dtype)
+    if isinstance(size, int):
+        return keep_type(np.dtype(dtype).type(size))
+    return jnp.asarray(size, dtype)
 
 
 def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:

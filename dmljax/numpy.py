@@ -54,7 +54,6 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
-    WIDE,
     as_array,
     as_axis,
     as_dtype,
@@ -94,7 +93,14 @@ from dmljax._padding_forms import (
 )
 from dmljax._primitive import evaluate
 from dmljax._sharding import explicit_mesh
-from dmljax._types import INT32_MAX, INT32_MIN, x64_enabled
+from dmljax._types import (
+    INT32_MAX,
+    INT32_MIN,
+    WIDE,
+    keep_type,
+    keeps_64_bits,
+    x64_enabled,
+)
 
 __all__ = [
     "argwhere",
@@ -854,14 +860,15 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
         whole = cast_array(index, np.dtype(np.int32))
         index = jnp.where(index == whole.astype(index.dtype), whole, -1)
     index = jnp.expand_dims(index, axis)
-    dtype = jax.dtypes.canonicalize_dtype(dtype)
+    if not keeps_64_bits():
+        dtype = jax.dtypes.canonicalize_dtype(dtype)
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(dtype)
     # Without a sign, -1 is the largest number of its type, which no size reaches. In 8
     # or 16 bits a size may reach it: we widen first, and astype keeps the sign.
     wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
     # The operator sees the values 0 and 1 in an array of NumPy alone.
-    off_on = np.array([0, 1], dtype)
+    off_on = keep_type(np.array([0, 1], dtype))
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 

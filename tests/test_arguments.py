@@ -1,5 +1,6 @@
 """Right and wrong arguments: arrays, scalars, sizes and integers."""
 
+import dataclasses
 import functools
 import inspect
 import itertools
@@ -31,7 +32,7 @@ from dmljax._arguments import (
 )
 from tests import oracles
 from tests.checks import Parameter, assert_refused, assert_same
-from tests.samples import FLOATS, INTEGERS, WIDE
+from tests.samples import FLOATS, INTEGERS, WIDE, tensor
 from tests.subjects import SUBJECTS
 from tests.subjects.diagonal_matrix1 import BEGIN, END
 from tests.subjects.padding import DESC, START, pad
@@ -170,6 +171,54 @@ def test_a_description_is_no_array(function, arguments, options):
 def test_elements_that_are_no_numbers(dtype):
     array = np.ones((2, 3), dtype)
     assert_no_array(array, f"has elements of type {array.dtype}{ELEMENTS}")
+
+
+def edges(dtype):
+    """The operator of a descriptor whose tensors have a type."""
+    tensors = [tensor(dtype.upper(), *sizes) for sizes in ((2, 3), (3, 5))]
+    desc = dict(zip(("input_tensor", "output_tensor"), tensors, strict=True))
+    return create_operator(dataclasses.replace(DESC, **desc))
+
+
+def of_64_bits(x, indices, bound):
+    """Results of elements, constants and indices of 64 bits."""
+    kept = nonzero_coordinates(x, size=5)
+    yield kept.put(x, kept.take(x, fill_value=7))
+    yield kept.add(x, kept.take(x))
+    yield padding(x, (1, 3), (2, 1), mode="reflect")
+    yield padding(x, (1, 1), (0, 2), value=2**31)
+    yield diagonal_matrix1(x, value=9, fill_begin=bound, fill_end=None)
+    yield diagonal_matrix1(shape=(2, 3), dtype=x.dtype, value=2**31)
+    yield element_wise_if(x > 1, x, 2**31)
+    yield element_wise_if(x > 1, x, x + x)
+    yield one_hot(indices, x[0], size=3)
+    yield edges(x.dtype.name)(x)
+    yield dnp.pad(x, 1, constant_values=((1, 2), (3, 4)))
+    yield dnp.extract(x > 1, x, size=5, fill_value=3)
+    yield dnp.triu(x, bound)
+    yield dnp.one_hot(indices, 3, dtype=x.dtype)
+    yield dox.pad(x, [1, 1, 1, 1])
+    yield dox.one_hot(indices, 3, x[0, :2])
+    yield dox.compress(x, x[:, 0] > 1, axis=0, size=4)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int64", "uint64"])
+def test_an_array_of_64_bits_is_an_array_where_jax_computes_with_it(dtype):
+    """Where explicit types are allowed, results are those of x64 mode."""
+    x = np.arange(6).reshape(2, 3).astype(dtype)
+    with jax.enable_x64(True):
+        given = jax.device_put((x, np.array([[0], [-1]]), np.array(2**40)))
+        wanted = jax.jit(lambda *given: [*of_64_bits(*given)])(*given)
+    before = jax.config.jax_explicit_x64_dtypes
+    jax.config.update("jax_explicit_x64_dtypes", "allow")
+    try:
+        assert_same([*of_64_bits(*given)], wanted)
+        assert_same(jax.jit(lambda *given: [*of_64_bits(*given)])(*given), wanted)
+        # An array of NumPy becomes 32 bits, as everywhere in JAX.
+        assert padding(x, (1, 1), (1, 1)).dtype.itemsize == 4
+        assert_same(edges(dtype)(x), wanted[9])
+    finally:
+        jax.config.update("jax_explicit_x64_dtypes", before)
 
 
 @pytest.mark.parametrize("dtype", WIDE)

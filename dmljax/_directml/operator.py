@@ -19,13 +19,14 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from dmljax._arguments import WIDE, as_array, check_x64, same_type
+from dmljax._arguments import as_array, check_x64, same_type
 from dmljax._check import DescriptorError, as_member, require_same, show
 from dmljax._directml.descriptor import OperatorDesc, Result
 from dmljax._directml.strides import read, write
 from dmljax._directml.struct import Struct, c_name, field, member
 from dmljax._directml.support import FeatureLevel
 from dmljax._directml.tensor import TensorDesc
+from dmljax._types import WIDE
 
 
 class Operator(Struct, Generic[Result], eq=False):
