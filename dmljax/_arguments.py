@@ -201,7 +201,9 @@ def as_array(
     if isinstance(array, np.ndarray) and (is_number or not strict):
         result = _narrow(operator, name, array)
     check_x64(operator, name, result.dtype)
-    return keep_type(result) if strict and isinstance(result, np.ndarray) else result
+    if strict and isinstance(result, np.ndarray):
+        result = keep_type(result)
+    return result
 
 
 def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
@@ -256,7 +258,8 @@ def as_scalar(
         value = as_number(value)
     if is_python_number(value):
         if not (cast and isinstance(value, float) and is_integer(dtype)):
-            return from_python(operator, name, value, dtype)
+            number: Array | np.ndarray = from_python(operator, name, value, dtype)
+            return number
         # JAX gives a float that is traced its default type. This float gets it, too.
         value = jnp.asarray(value)
     # Another scalar of NumPy has a type, which must be that of the tensor.
