@@ -165,7 +165,7 @@ def _nonzero_coordinates(
     )
     # A symbolic size is kept as its text: it has a meaning in its program alone.
     sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
-    return nonzero_result((sizes, parts), outputs)
+    return nonzero_result(outputs, sizes, parts)
 
 
 def _split(x: Array, parts: int) -> tuple[Array, Array]:

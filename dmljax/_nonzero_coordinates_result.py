@@ -33,24 +33,24 @@ from dmljax._check import DescriptorError, as_python, require_same, shortened, s
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import add_rows, read_rows, write_rows
 from dmljax._sharding import by_xla, explicit_mesh
-from dmljax._types import to_scalar, x64_enabled
+from dmljax._types import MAX_ELEMENTS, to_scalar, x64_enabled
 
-# Why a result can't take rows, by the word that it has in place of its sizes.
+# Why a result knows no shape, and can't take rows.
 LOST = {
     "made": (
-        "this result has lost the sizes of the array that was searched: it was made of "
-        "two arrays, by hand or by a library that takes it for a plain tuple (flax."
-        "serialization, dm-tree, optree). Write jax.tree.unflatten(jax.tree.structure("
-        "kept), result), where kept is the result before. pickle, orbax and equinox "
-        "keep the sizes."
+        "this result has lost the sizes of the searched array: it was made of two "
+        "arrays, by hand or by a library (flax.serialization, dm-tree, optree). If no "
+        "coordinates repeat, write jax.tree.unflatten(jax.tree.structure(kept), "
+        "result), where kept is the result before; else x[tuple(coordinates.T)]. "
+        "pickle, orbax and equinox keep the sizes."
     ),
     "descriptor": (
         "this result is one of a descriptor, whose tensors have sizes of their own. "
         "Call dmljax.nonzero_coordinates."
     ),
     "replaced": (
-        "the coordinates of this result were replaced, and may repeat an element, as "
-        "those of a search never do. Write x[tuple(coordinates.T)]."
+        "the coordinates of this result were replaced, and may repeat an element, "
+        "which a search never does. Write x[tuple(coordinates.T)]."
     ),
 }
 
@@ -75,8 +75,14 @@ class NonzeroCoordinates(_Outputs):
 
     The shapes differ if `size` or `parts` is given, as ``nonzero_coordinates`` says.
     ``take`` gathers rows of an array, ``put`` writes them back, and ``add`` adds them.
-    Each also takes a pytree of arrays. They rely on coordinates that are all different:
-    a result whose coordinates were replaced is refused.
+    Each also takes a pytree of arrays. Call them on the result: in ``count, rows =
+    kept``, `rows` is an array, whose own ``take`` reads other elements.
+
+    No two rows of a search are the same element, and the methods rely on it: where rows
+    repeat, ``put`` and the gradient of ``take`` are wrong. A result is refused after
+    ``kept._replace(coordinates=...)``, but not if ``jax.tree.map``, ``jax.tree
+    .unflatten`` or equinox's ``tree_at`` replaced them. Then write
+    ``x[tuple(coordinates.T)]``.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -93,10 +99,11 @@ parts=None)
     Array([ 1., -2., -3.,  4.], dtype=float32)
     """
 
-    # The static data: the sizes of the array that was searched, and the number of its
-    # parts. A symbolic size is its text. A result that can't take has a word of `LOST`
-    # in place of both.
-    _searched: Any = "made"
+    # The static data: the shape of the searched array, in which a symbolic size is its
+    # text, the number of its parts, and the key in `LOST` if there is no shape.
+    _shape: tuple[int | str, ...] | None = None
+    _parts: int | None = None
+    _why: str = "made"
 
     def __repr__(self) -> str:
         """Shows a few counts, and types and sizes of all else, also while traced."""
@@ -108,17 +115,19 @@ parts=None)
             overflow = jax.ShapeDtypeStruct(count.shape, bool)
         fields = {"count": _brief(count), "overflow": _brief(overflow)}
         fields["coordinates"] = _brief(coordinates, most=-1)
-        if isinstance(self._searched, tuple):
-            fields["sizes"], fields["parts"] = map(str, self._searched)
+        if self._shape is not None:
+            fields |= {"sizes": str(self._shape), "parts": str(self._parts)}
         text = ", ".join(f"{name}={value}" for name, value in fields.items())
         return f"NonzeroCoordinates({text})"
 
     def _replace(self, /, **outputs: Any) -> Self:
         replaced = super()._replace(**outputs)
-        replaced._searched = self._searched
-        if "coordinates" in outputs and isinstance(self._searched, tuple):
-            replaced._searched = "replaced"
+        replaced._shape, replaced._parts, replaced._why = _static(self)
+        if "coordinates" in outputs and self._shape is not None:
+            replaced._shape, replaced._why = None, "replaced"
         return replaced
+
+    __replace__ = _replace  # of copy.replace, from Python 3.13 on
 
     @property
     def overflow(self) -> Array:
@@ -131,7 +140,7 @@ parts=None)
         >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
         True
         """
-        return self.dropped > 0
+        return _exceeds(self.count, self._rows)
 
     @property
     def dropped(self) -> Array:
@@ -145,12 +154,13 @@ parts=None)
         >>> dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).dropped
         Array(1, dtype=int32)
         """
-        integer = jnp.result_type(int)
-        if self._searched == "descriptor":
-            # A descriptor's output has other sizes, and a row for each element.
-            return jnp.zeros(self.count.shape, integer)
-        rows = to_scalar(self.coordinates.shape[-2], np.uint32)
-        return saturate(jnp.maximum(self.count, rows) - rows, integer)
+        return _excess(self.count, self._rows)
+
+    @property
+    def _rows(self) -> int:
+        # A descriptor's output has a row for each element, in a shape of its own.
+        is_described = self._why == "descriptor"
+        return MAX_ELEMENTS if is_described else self.coordinates.shape[-2]
 
     @property
     def valid(self) -> Array:
@@ -165,9 +175,9 @@ parts=None)
         >>> kept.valid.tolist()
         [True, True, False]
         """
-        if self._searched == "descriptor":
+        if self._why == "descriptor":
             raise DescriptorError(f"NonzeroCoordinates.valid: {LOST['descriptor']}")
-        return valid_rows(self.count, self.coordinates.shape[-2])
+        return _valid(self.count, self._rows)
 
     @overload
     def take(self, x: ArrayLike, /, *, fill_value: ArrayLike = 0) -> Array: ...
@@ -212,9 +222,12 @@ parts=None)
         """
         method = "NonzeroCoordinates.take"
         names, leaves, tree = _leaves("x", x)
-        fill_names, fills = _leaves_like(method, "fill_value", fill_value, names, tree)
         arrays = list(map(functools.partial(as_array, method), names, leaves))
-        scalars = []
+        if type(fill_value) is int and fill_value == 0:
+            # The program has its own zeros: nothing is sent to the device.
+            return tree.unflatten(_take(self, arrays, None, tuple(names)))
+        fill_names, fills = _leaves_like(method, "fill_value", fill_value, names, tree)
+        scalars: list[Any] = []
         named = zip(fill_names, fills, names, arrays, strict=True)
         for fill_name, fill, name, array in named:
             scalar = as_scalar(method, fill_name, fill, array.dtype, owner=name)
@@ -298,11 +311,35 @@ parts=None)
 NonzeroCoordinates.__module__ = "dmljax"
 
 
-def nonzero_result(searched: Any, outputs: Iterable[Any]) -> NonzeroCoordinates:
-    """Makes a result of its static data and its arrays."""
+def nonzero_result(
+    outputs: Iterable[Any],
+    shape: tuple[int | str, ...] | None = None,
+    parts: int | None = None,
+    why: str = "made",
+) -> NonzeroCoordinates:
+    """Makes a result of its arrays and its static data."""
     result = NonzeroCoordinates._make(outputs)
-    result._searched = searched
+    result._shape, result._parts, result._why = shape, parts, why
     return result
+
+
+def _static(nonzero: NonzeroCoordinates) -> tuple[Any, Any, str]:
+    return nonzero._shape, nonzero._parts, nonzero._why
+
+
+# Each is one program, which JAX finds by the count's type and the number of rows.
+_valid = compiled("rows")(valid_rows)
+
+
+@compiled("rows")
+def _exceeds(count: Array, rows: int) -> Array:
+    return jnp.greater(count, to_scalar(rows, np.uint32))
+
+
+@compiled("rows")
+def _excess(count: Array, rows: int) -> Array:
+    most = to_scalar(rows, np.uint32)
+    return saturate(jnp.maximum(count, most) - most, jnp.result_type(int))
 
 
 def _is_known(value: Any) -> bool:
@@ -382,11 +419,13 @@ def _written(
 def _take(
     nonzero: NonzeroCoordinates,
     arrays: Sequence[Array],
-    fills: Sequence[Array],
+    fills: Sequence[Array] | None,
     names: tuple[str, ...],
 ) -> list[Array]:
     method = "NonzeroCoordinates.take"
     results = []
+    if fills is None:
+        fills = [jnp.zeros((), x.dtype) for x in arrays]
     for name, x, fill in zip(names, arrays, fills, strict=True):
         sizes = _row_sizes(method, nonzero, name, x)
         check_elements(method, sizes)
@@ -507,9 +546,9 @@ def _searched_sizes(
 
     The result must know them, and must be whole, with a column for each dimension.
     """
-    if isinstance(nonzero._searched, str):
-        raise DescriptorError(f"{method}: {LOST[nonzero._searched]}")
-    sizes, parts = nonzero._searched
+    sizes, parts, why = _static(nonzero)
+    if sizes is None:
+        raise DescriptorError(f"{method}: {LOST[why]}")
     count, coordinates = nonzero
     has_all_parts = parts is None or count.shape[-1:] == (parts,)
     if not has_all_parts or coordinates.shape[:-2] != count.shape:
@@ -546,12 +585,12 @@ def _by_parts(
     row 1 of the second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
-    searched, parts = nonzero._searched
+    parts = nonzero._parts
     *batch, rows, columns = nonzero.coordinates.shape
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
-    if not searched:  # a scalar has a coordinate as well: 0
+    if not nonzero._shape:  # a scalar has a coordinate as well: 0
         x = x.reshape(*batch, 1, *x.shape[len(batch) :])
     if parts is not None:
         axis = len(batch) - 1
@@ -624,15 +663,19 @@ def _over_mesh(
 
 def _flatten(nonzero: NonzeroCoordinates) -> tuple[Any, Any]:
     keys = map(jax.tree_util.GetAttrKey, nonzero._fields)
-    return tuple(zip(keys, nonzero, strict=True)), nonzero._searched
+    return tuple(zip(keys, nonzero, strict=True)), _static(nonzero)
 
 
-jax.tree_util.register_pytree_with_keys(NonzeroCoordinates, _flatten, nonzero_result)
+jax.tree_util.register_pytree_with_keys(
+    NonzeroCoordinates,
+    _flatten,
+    lambda static, outputs: nonzero_result(outputs, *static),
+)
 # Without this registration JAX can't write an exported program as bytes if the program
 # takes or returns a result.
 export.register_pytree_node_serialization(
     NonzeroCoordinates,
     serialized_name="dmljax.NonzeroCoordinates",
-    serialize_auxdata=lambda searched: repr(searched).encode(),
+    serialize_auxdata=lambda static: repr(static).encode(),
     deserialize_auxdata=lambda data: ast.literal_eval(bytes(data).decode()),
 )

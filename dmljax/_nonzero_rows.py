@@ -49,7 +49,10 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     of narrow rows with a derivative.
     """
     if 0 not in x.shape:
-        rows = _read(x, valid, index)
+        # Inside of a jax.shard_map over other axes, JAX can't close over the residuals
+        # of a gradient (jax-ml/jax#29162). With jax.checkpoint there are none.
+        read = jax.checkpoint(_read) if _has_explicit_axes() else _read
+        rows = read(x, valid, index)
     else:
         # Nothing is read, but the result is made of `x`: JAX ignores the device of an
         # argument that a program does not read.
@@ -95,9 +98,13 @@ def _gather(x: Array, index: Index, **options: Any) -> Array:
     # Over explicit mesh axes, JAX asks how the rows are divided: each as `x` is. Under
     # vmap, these axes may divide the batch of the index alone.
     spec = None
-    if AxisType.Explicit in get_abstract_mesh().axis_types:
+    if _has_explicit_axes():
         spec = PartitionSpec(None, *jax.typeof(x).sharding.spec[len(index) :])
     return x.at[index].get(**options, wrap_negative_indices=False, out_sharding=spec)
+
+
+def _has_explicit_axes() -> bool:
+    return AxisType.Explicit in get_abstract_mesh().axis_types
 
 
 # WRITE

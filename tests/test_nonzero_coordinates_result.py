@@ -31,6 +31,11 @@ BATCH = np.stack([MASK, MASK[::-1], 0 * MASK, 0 * MASK + 1])
 find = dmljax.nonzero_coordinates
 
 
+def replace(found, **outputs):
+    """copy.replace of Python 3.13."""
+    return found.__replace__(**outputs)
+
+
 def numbers(*shape):
     """Different values, none of them 0."""
     return np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
@@ -136,6 +141,7 @@ def test_repr_is_short():
         copy.deepcopy,
         lambda found: pickle.loads(pickle.dumps(found)),
         lambda found: found._replace(count=found.count),
+        lambda found: getattr(copy, "replace", replace)(found, count=found.count),
         jax.jit(lambda found: found),
     ],
 )
@@ -331,6 +337,20 @@ def test_derivatives(size, form):
         test_util.check_grads(squares, (x, rows, 0.5), order=2)
 
 
+def test_a_second_call_sends_nothing_to_the_device():
+    kept, x = find(jnp.asarray(MASK), size=6), jnp.asarray(numbers(8))
+
+    def run():
+        rows = kept.take(x)
+        written = kept.put(x, rows, where=kept.valid), kept.add(x, rows)
+        return rows, written, kept.valid, kept.dropped, kept.overflow
+
+    wanted = run()
+    with jax.transfer_guard("disallow"):
+        found = run()
+    assert_same(found, wanted)
+
+
 def test_vmap_of_a_gradient():
     x = numbers(4, 8, 2)
 
@@ -471,13 +491,18 @@ def test_parts_over_two_mesh_axes():
 
 @needs_devices
 @pytest.mark.parametrize("width", [2, 16])
-def test_gradients_inside_of_a_shard_map_over_another_axis(width):
+@pytest.mark.parametrize("axis", ["a", None])
+@pytest.mark.parametrize("compiled", [jax.jit, lambda mapped: mapped])
+def test_gradients_inside_of_a_shard_map_over_another_axis(width, axis, compiled):
+    """If it is not compiled, and no explicit axis is left, reads keep residuals."""
     x = numbers(2, 8, width)
-    sharding = sharding_of("2x2", P("b", "a"), AxisType.Explicit)
+    sharding = sharding_of("2x2", P("b", axis), AxisType.Explicit)
 
     def loss(x):
         kept = find(MASK, size=5)
-        return (kept.add(kept.put(x, 2 * kept.take(x)), kept.take(x)) ** 2).sum() / 2
+        put = kept.put(x, 2 * kept.take(x))
+        packed = dmljax.numpy.compress(jnp.asarray(MASK), x, 0, size=5)
+        return (kept.add(put, packed) ** 2).sum() / 2
 
     def gradients(x):
         return jax.grad(lambda x: loss(x[0]))(x)
@@ -487,7 +512,7 @@ def test_gradients_inside_of_a_shard_map_over_another_axis(width):
         mapped = jax.shard_map(
             gradients, in_specs=P("b"), out_specs=P("b"), axis_names={"b"}
         )
-        found = jax.jit(mapped)(placed)
+        found = compiled(mapped)(placed)
     assert_same(found, np.where(MASK[:, None], 9 * x, x))
 
 
@@ -563,6 +588,41 @@ def test_wrong_leaves():
         ([0], "it must have the same structure or be a scalar"),
     ):
         refused(text, kept.take, x, fill_value=fill)
+
+
+@jax.tree_util.register_pytree_node_class
+class Parameter:
+    """An array in an object that is a pytree, too, as flax's nnx.Param is."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+    def tree_flatten(self):
+        return (self.value,), None
+
+    @classmethod
+    def tree_unflatten(cls, _, children):
+        return cls(*children)
+
+
+def test_a_parameter_is_an_array():
+    """Noticed: `_leaves` without `unwrap_array`, which would return a Parameter."""
+    kept, x = find(MASK, size=5), numbers(8)
+    assert_same(kept.take(Parameter(jnp.asarray(x))), taken(MASK, x, 5))
+    assert_same(kept.put(Parameter(jnp.asarray(x)), x[:5]), put(MASK, x, x[:5]))
+
+
+def test_the_read_of_narrow_rows_past_the_count_is_0_with_a_derivative():
+    """Noticed: `_read_jvp` with mode "clip" in place of "fill"."""
+    read = functools.partial(jax.jvp, _nonzero_rows._read)
+    valid, index = np.array([True, False]), (np.array([1, 0]),)
+    arguments = jax.tree.map(jnp.asarray, (numbers(3), valid, index))
+    zeros = jax.tree.map(lambda a: np.zeros(a.shape, jax.dtypes.float0), arguments[1:])
+    values, tangents = read(arguments, (arguments[0], *zeros))
+    assert values.tolist() == tangents.tolist() == [2, 0]
 
 
 def test_results_that_do_not_fit():

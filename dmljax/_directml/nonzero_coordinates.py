@@ -81,4 +81,4 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
             result.count.reshape(self.output_count_tensor.sizes),
             result.coordinates.reshape(self.output_coordinates_tensor.sizes),
         )
-        return nonzero_result("descriptor", outputs)
+        return nonzero_result(outputs, why="descriptor")
