@@ -42,10 +42,8 @@ hypothesis.settings.register_profile(
     database=None,
     suppress_health_check=[hypothesis.HealthCheck.too_slow],
 )
-# pytest tests/fuzz --hypothesis-profile=long draws more, and others each time. CI draws
-# fewer: with its one seed, they are the same in every run.
+# `nox -s fuzz` draws more, and others each time.
 hypothesis.settings.register_profile("long", max_examples=300, deadline=None)
-hypothesis.settings.register_profile("ci", max_examples=50, deadline=None)
 hypothesis.settings.load_profile("dmljax")
 
 

@@ -1,4 +1,4 @@
-"""Random descriptors and model files, drawn by the library hypothesis.
+"""Random descriptors, calls and model files, drawn by the library hypothesis.
 
-``pytest tests/fuzz --hypothesis-profile=long`` draws more, and new ones in each run.
+`nox -s fuzz` draws more than the session `slow`, and new ones in each run.
 """

@@ -5,6 +5,7 @@ import contextlib
 import hypothesis
 import jax
 import numpy as np
+import pytest
 from hypothesis import strategies as st
 
 import dmljax
@@ -12,6 +13,8 @@ from tests.checks import assert_same
 from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker, changed
 from tests.fuzz.rules import accepts
+
+pytestmark = pytest.mark.slow
 
 # Hypothesis chooses only the seed. Examples whose numbers it chooses are much alike,
 # and find few faults.

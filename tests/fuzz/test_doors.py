@@ -13,6 +13,8 @@ import dmljax.numpy as dnp
 from tests.checks import assert_alike
 from tests.samples import NUMPY as MODES
 
+pytestmark = pytest.mark.slow
+
 TYPES = "bool int8 uint8 int16 uint16 int32 uint32 float16 bfloat16 float32 complex64"
 TYPES += " int64 uint64 float64"
 # Numbers that only some types hold. No subnormal one: jax.numpy takes them for 0.

@@ -15,6 +15,8 @@ from tests.fuzz import models
 from tests.fuzz.descriptors import Maker
 from tests.fuzz.test_descriptors import randoms
 
+pytestmark = pytest.mark.slow
+
 # The oracles are loops in Python, so we keep the models small.
 MOST = 5000
 
