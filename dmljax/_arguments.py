@@ -106,6 +106,8 @@ def check_numbers(operator: str, has: str, dtype: np.dtype) -> None:
     remedy = ""
     if has_six_bits:
         remedy = " Floats of 6 bits are not supported."
+    elif is_number and not dtype.isnative:
+        remedy = ' Write a.astype(a.dtype.newbyteorder("=")) for an array a.'
     elif jnp.issubdtype(dtype, jax.dtypes.prng_key):
         remedy = (
             " jax.random.key_data makes numbers of keys, and jax.random.wrap_key_data "
@@ -183,9 +185,13 @@ def as_array(
     if is_number or isinstance(array, (np.ndarray, np.generic)):
         array = np.asarray(array)
     elif not isinstance(array, Array):
-        must_be, remedy = "an array", "; convert it with jnp.asarray"
+        must_be, remedy = "an array", ""
         if isinstance(array, jax.ShapeDtypeStruct):
             remedy = ", which has no elements; jax.eval_shape traces a function with it"
+        elif isinstance(array, dict):
+            remedy = "; jax.tree.map calls a function with each array of a tree"
+        elif isinstance(array, (list, tuple)) or hasattr(array, "__array__"):
+            remedy = "; convert it with jnp.asarray"
         elif array is None or isinstance(array, (str, bytes)):
             must_be, remedy = "a number or an array", ""
         raise TypeError(

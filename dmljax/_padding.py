@@ -129,10 +129,10 @@ def _as_mode(mode: Any) -> PaddingMode:
         return PaddingMode(mode)
     except ValueError:
         names = ", ".join([*PaddingMode.__members__, "REFLECT"]).lower()
-        meant = PaddingMode.OTHER_NAMES.get(mode.upper(), "").lower()
+        meant = PaddingMode.OTHER_NAMES.get(mode.upper())
+        remedy = f" Write mode={PaddingMode[meant].numpy_name!r}." if meant else ""
         raise DescriptorError(
-            f"{NAME}: {name} is {as_python(mode)}; it must be one of {names}."
-            f"{f' Write mode={meant!r}.' if meant else ''}"
+            f"{NAME}: {name} is {as_python(mode)}; it must be one of {names}.{remedy}"
         ) from None
 
 

@@ -70,9 +70,15 @@ class PaddingMode(enum.IntEnum):
         {
             "REFLECT": "REFLECTION",
             "MIRROR": "REFLECTION",
+            "REFLECT_101": "REFLECTION",
+            "GRID-MIRROR": "SYMMETRIC",
+            "SYMM": "SYMMETRIC",
             "REPLICATE": "EDGE",
             "NEAREST": "EDGE",
+            "BORDER": "EDGE",
             "CIRCULAR": "WRAP",
+            "PERIODIC": "WRAP",
+            "GRID-WRAP": "WRAP",
             "ZEROS": "CONSTANT",
         }
     )
@@ -88,7 +94,7 @@ class PaddingMode(enum.IntEnum):
         def __new__(cls, value: int | str) -> Self: ...
 
     @property
-    def _numpy_name(self) -> Any:
+    def numpy_name(self) -> Any:
         """The name of the mode in NumPy and in jax.numpy."""
         return "reflect" if self is PaddingMode.REFLECTION else self.name.lower()
 
@@ -223,7 +229,7 @@ def gather(
     with index_mode(count + 2 * size, *x.shape) as integer:
         if by_table:
             inside = np.arange(size, dtype=integer)
-            index: Any = np.pad(inside, (before, after), mode._numpy_name)
+            index: Any = np.pad(inside, (before, after), mode.numpy_name)
         else:
             index = source_index(lax.iota(integer, count), before, size, mode)
         of_batch = *(x.shape[i] for i in batch), count, 1
@@ -320,7 +326,7 @@ def join(
         return gather(x, axis, before, after, mode, by_table)
     around = [(0, 0)] * x.ndim
     around[axis] = (before, after)
-    return jnp.pad(x, around, mode=mode._numpy_name)
+    return jnp.pad(x, around, mode=mode.numpy_name)
 
 
 pad_gather = functools.partial(by_axes, gather)

@@ -206,7 +206,7 @@ def _why_no_mode(mode: Any) -> str:
     name = str(mode).upper()
     meant = PaddingMode.OTHER_NAMES.get(name, name)
     if meant in PaddingMode.__members__:
-        return f"{text} Write mode={_MODES[PaddingMode[meant]]!r}."
+        return f"{text} Write mode={PaddingMode[meant].numpy_name!r}."
     return text
 
 

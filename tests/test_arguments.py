@@ -98,6 +98,7 @@ MASKED = ", whose mask would be lost; pass its filled() values, and the mask as"
 DESCRIBED = jax.ShapeDtypeStruct((), np.float32)
 NO_ELEMENTS = "ShapeDtypeStruct, which has no elements; jax.eval_shape traces"
 ELEMENTS = "; it must be a type of numbers that JAX has, in native byte order."
+NATIVE = ' Write a.astype(a.dtype.newbyteorder("=")) for an array a.'
 KEYS = " jax.random.key_data makes numbers of keys, and jax.random.wrap_key_data makes"
 # JAX has no arrays of some of these types, and the others are no numbers.
 NO_TYPES = ["object", "U1", "V4", "M8[s]", "m8[s]", "longdouble", "G", ">f4", ">i2"]
@@ -111,9 +112,11 @@ NO_TYPES += ["float6_e2m3fn", "float6_e3m2fn"]
         ("1", f"{NO_NUMBER}str."),
         (b"1", f"{NO_NUMBER}bytes."),
         ([1.0], f"must be an array, not list{CONVERT}"),
-        ({1}, f"must be an array, not set{CONVERT}"),
-        (iter([1]), f"must be an array, not list_iterator{CONVERT}"),
+        ((1.0,), f"must be an array, not tuple{CONVERT}"),
+        ({1}, "must be an array, not set."),
+        (iter([1]), "must be an array, not list_iterator."),
         (Strange(), f"must be an array, not Strange{CONVERT}"),
+        ({"a": X}, "must be an array, not dict; jax.tree.map calls a function with"),
         (np.ma.masked_array(X, X > 1), f"is a masked array{MASKED}"),
         (np.ma.masked_array(1, True), f"is a masked array{MASKED}"),
         (jax.random.key(0), f"has elements of type key<fry>{ELEMENTS}{KEYS}"),
@@ -170,7 +173,8 @@ def test_a_description_is_no_array(function, arguments, options):
 @pytest.mark.parametrize("dtype", NO_TYPES)
 def test_elements_that_are_no_numbers(dtype):
     array = np.ones((2, 3), dtype)
-    assert_no_array(array, f"has elements of type {array.dtype}{ELEMENTS}")
+    native = NATIVE * dtype.startswith(">")
+    assert_no_array(array, f"has elements of type {array.dtype}{ELEMENTS}{native}")
 
 
 def edges(dtype):

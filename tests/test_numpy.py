@@ -561,13 +561,13 @@ def test_missing_features():
     for mode in ("reflect", "symmetric"):
         jnp.pad(X, 1, mode, reflect_type="odd")
         unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode, reflect_type="odd")
-    for mode in ("border", "symm", "Mean", "", None, 1.5):
+    for mode in ("median2", "Mean", "", None, 1.5):
         listed = "constant, edge, reflect, symmetric, wrap"
         unknown(rf"{listed}, not mode={mode!r}\.$", dnp.pad, X, 1, mode)
     for mode, other in (("edge", "odd"), ("reflect", "other"), ("wrap", COUNTS)):
         text = r"pad has reflect_type='even', not .*\.$"
         unknown(text, dnp.pad, X, 1, mode, reflect_type=other)
-    for name, mode in {"zeros": "constant", "EDGE": "edge"}.items():
+    for name, mode in {"symm": "symmetric", "EDGE": "edge"}.items():
         unknown(f"not mode='{name}'. Write mode='{mode}'.$", dnp.pad, X, 1, name)
     for after in (2, (1, 2), [1, 2], np.array([1, 2]), jnp.array([1, 2])):
         unknown(r"pad .* not mode=.* stand in pad_width", dnp.pad, X, 1, after)

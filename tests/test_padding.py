@@ -50,7 +50,9 @@ def test_wrong_modes():
     text = "mode (PaddingMode) is ...; it must be one of...PaddingMode.WRAP"
     assert_refused("PADDING", text, pad, mode=np.array(7))
     names = "it must be one of constant, edge, reflection, symmetric, wrap, reflect."
-    for mode, meant in {"mean": None, "": None, "MIRROR": "reflection"}.items():
+    meanings = {"mean": None, "": None, "MIRROR": "reflect", "grid-wrap": "wrap"}
+    meanings |= {"grid-mirror": "symmetric", "REFLECT_101": "reflect", "border": "edge"}
+    for mode, meant in meanings.items():
         text = f"is {mode!r}; {names}" + (f" Write mode={meant!r}." if meant else "")
         assert assert_refused("PADDING", text, pad, mode=mode).endswith(text)
     text = "mode (PaddingMode) is traced;...name it in jax.jit's static_argnums"
