@@ -184,27 +184,25 @@ parts=None)
     @overload
     def take(self, x: Any, /, *, fill_value: Any = 0) -> Any: ...
     def take(self, x: Any, /, *, fill_value: Any = 0) -> Any:
-        """Gathers a row of an array for each row of coordinates.
+        """Gathers the rows of an array at the coordinates.
 
         Row r is ``x[tuple(coordinates[r])]`` if r is less than the count, and
-        `fill_value` if not. If `x` has more dimensions than the array that was
-        searched, a row has the others: with a mask of tokens, it has the features of a
-        token.
+        `fill_value` if not. The trailing dimensions of `x` form a row: with a mask of
+        tokens, the features of a token.
 
         All reads are in range, and ``checkify.index_checks`` finds no error. The call
         can be differentiated in `x` and in `fill_value`. With a derivative in `x`, rows
         past the count have an index past the end, and these checks report that.
 
         Args:
-          x: sizes S and then any others, where the array that was searched has sizes S.
-            If the result comes out of a ``vmap``, the dimensions of that batch come
-            first. Or a pytree of such arrays.
-          fill_value: what the rows past the count hold. A scalar of the type of `x`, or
+          x: an array, or a pytree of arrays, of shape ``(*S, ...)``, where S is the
+            shape of the searched array. The batch of a ``vmap`` that returned the
+            result comes first.
+          fill_value: what the rows past the count hold: a scalar of the type of `x`, or
             a pytree like `x` of scalars.
 
         Returns:
-          K rows, for K coordinates: sizes K, or P and K with `parts`, and the others.
-          For a pytree, a pytree.
+          ``(K, ...)``, or ``(P, K, ...)`` with `parts`; the same pytree as `x`.
 
         Raises:
           DescriptorError: if `x` does not begin with the sizes S, if `columns` left out
@@ -350,7 +348,7 @@ def _is_known(value: Any) -> bool:
 
 
 def _brief(value: Any, most: int = 8) -> str:
-    """Shows a known array of at most so many elements, or the type of another."""
+    """Shows the elements of a known array of at most `most`, and else its type."""
     if _is_known(value) and value.size <= most:
         return as_python(np.asarray(value).tolist())
     if hasattr(value, "shape"):
@@ -381,7 +379,7 @@ def _leaves_like(
 ) -> tuple[list[str], list[Any]]:
     """Returns a leaf, and its name, for each array of `x`, which have these names.
 
-    A lone `fill_value` is that of each array.
+    A single `fill_value` is used for every array.
     """
     own_names, leaves, structure = _leaves(argument, tree)
     if structure == wanted:

@@ -1,27 +1,24 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
-Each function takes an array `x`, a mask `valid` of (rows,), and an index: (rows,)
-coordinates for each leading dimension of `x`. The other dimensions of `x` are those of
-a row. `jax.vmap` maps the functions along a batch. A read by the inverse index has as
-many rows as `x` has elements, in the sizes of `x`.
+`index` has one (rows,) array per leading dimension of `x`, as in ``x[index]``. The
+trailing dimensions of `x` form a row. `valid` has (rows,) bools: a row that is not
+valid is read at element 0, or past the end beside a derivative, and is written nowhere.
+`jax.vmap` maps the functions along a batch.
 
-A row that is not *valid* is read at element 0, or past the end where a derivative is
-computed, too, and is written nowhere. Valid rows have different coordinates: writes and
-derivatives rely on it. The caller says which rows are valid, and where they lie.
+The gradient of a read is put into zeros, and the gradient of a write is read. Both rely
+on coordinates of valid rows that never repeat. JAX alone would transpose a gather into
+a scatter that adds, element by element. The *inverse index* has the row of each
+element, in the shape of the leading dimensions of `x`:
 
-JAX would transpose a gather into a scatter that adds up, also where rows are different.
-The derivative of a read of narrow rows is a gather of unique indices, past the end for
-rows that are not valid: its transpose adds nothing up. For wide rows it is a scatter by
-the *inverse index*, which has the row of each element: its transpose is a gather. "Rows
-of a mask and back" with its gradient takes 6.4 ms on a CPU, and 34 by jax.numpy's own
-gather and scatter (benchmarks/results/x86_64-cpu.csv). For narrow rows the inverse
-index of all elements takes longer than a scatter (docs/development/lab_notes.md).
+| | 16 values and more in a row | fewer |
+|---|---|---|
+| derivative of a read | scatter by the inverse index | gather of unique indices |
+| its transpose | gather by the inverse index | scatter of unique indices |
+| derivative of a write | zeros where rows are written, plus the rows | the same |
 
-The derivative of a write is a scatter by the index, whose transpose is a gather. It
-needs the inverse index only to know which elements were overwritten: the transpose of
-`scatter_rows` would write zeros to them, which takes longer on a CPU. `select_rows`
-reads by the inverse index, too. All of this is custom_jvp and no primitive: JAX
-transposes each derivative by itself.
+For narrow rows the inverse index of all elements takes longer than a scatter
+(docs/development/lab_notes.md, "Rows that are written back"). Each derivative is a
+custom_jvp, and JAX transposes it.
 """
 
 import math
@@ -43,10 +40,10 @@ Index = tuple[Array, ...]  # the coordinates of rows along each dimension
 
 
 def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
-    """Returns the valid rows of `x`, and those of `fill` in place of the others.
+    """Returns the valid rows of `x`, and `fill` in place of the other rows.
 
-    `fill` has the type of `x`, and is broadcast. All reads are in range, but for those
-    of narrow rows with a derivative.
+    `fill` has the type of `x`, and is broadcast. Only narrow rows with a derivative are
+    read out of range.
     """
     if 0 not in x.shape:
         # Inside of a jax.shard_map over other axes, JAX can't close over the residuals
@@ -86,10 +83,10 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def _is_wide(x: Array, index: Index) -> bool:
-    """Whether the inverse index pays for rows of so many values: 16 and more.
+    """Whether a row of `x` has at least 16 values, which pay for an inverse index.
 
-    It pays for rows of 64 values, and not for single ones (docs/development/
-    lab_notes.md, "Rows that are written back"). We chose 16 between them.
+    Rows of 64 values do, and single values don't (docs/development/lab_notes.md, "Rows
+    that are written back"). We chose 16 between them.
     """
     return at_most(16, math.prod(x.shape[len(index) :]))
 
@@ -119,15 +116,11 @@ def add_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Writes the valid rows into x."""
     elements = math.prod(x.shape[: len(index)])
-    # A scatter moves the rows alone, but it writes into the array. XLA copies the array
-    # first if the program was called with it, or needs it later. On an H100, a select
-    # takes 0.56 to 0.64 of the time for 2^20 rows of 64 values
-    # (benchmarks/results/nvidia-h100-80gb-hbm3.csv, "rows of a mask and back"; "[rows
-    # scattered]" is the scatter). For single values it gains beside a gradient alone.
-    # In a loop that overwrites its array, a scatter copies nothing, and a select takes
-    # 1.1 times as long with a row for each element, and twice as long with half as many
-    # rows (docs/development/lab_notes.md, "Rows that are written back"). So we chose
-    # the select for wide rows, if there are rows for at least half of the elements.
+    # A scatter writes into the array, which XLA copies first if the program was called
+    # with it, or needs it later. A select reads and writes each element once, which is
+    # faster than the copy and the scatter for wide rows of at least half of the
+    # elements. In a loop that overwrites its array, XLA copies nothing, and the scatter
+    # is faster (docs/development/lab_notes.md, "Rows that are written back").
     if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
         return scatter_rows(x, rows, valid, index)
     written: Array = lax.platform_dependent(
@@ -148,9 +141,8 @@ def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     return read_rows(rows, x, has_row, (inverse,))
 
 
-# The forms that are faster on a platform than a scatter. On a CPU the select took eight
-# times as long (docs/development/lab_notes.md). We timed no TPU and no other GPU. XLA
-# may divide these forms: on two H100s the select took no longer.
+# The forms that are faster on a platform than a scatter. XLA may divide them. We timed
+# no TPU and no GPU of another maker.
 WRITE_ON_PLATFORM = {"cuda": select_rows}
 
 

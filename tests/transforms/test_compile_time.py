@@ -24,7 +24,10 @@ def routed(x):
     """The rows of a mask, read, written and added."""
     kept = SUBJECTS["nonzero_coordinates"].operator.function(x[:, 0], size=2)
     rows = kept.take(x)
-    return rows, kept.put(x, 2 * rows), kept.add(x, rows), kept.dropped, kept.valid
+    where = kept.take(x[:, 1] > 0)
+    written = kept.put(x, 2 * rows, where=where), kept.add(x, rows)
+    assert "overflow=" in repr(kept)
+    return rows, written, kept.dropped, kept.valid, kept.overflow
 
 
 # Each function of a matrix of floats.
