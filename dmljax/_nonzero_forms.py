@@ -77,14 +77,15 @@ def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
         coordinate = lax.div(offset, to_scalar(stride, np.uint32))
         if axis > 0:
             coordinate = lax.rem(coordinate, to_scalar(size, np.uint32))
-        coordinates.append(coordinate)
-    return jnp.stack(coordinates, -1)
+        coordinates.append(lax.expand_dims(coordinate, (offset.ndim,)))
+    return lax.concatenate(coordinates, offset.ndim)
 
 
 def valid_rows(count: Array, rows: int) -> Array:
     """Says which rows are not past the count: (..., rows) for counts of (...)."""
-    row = lax.broadcasted_iota(np.uint32, (*count.shape, rows), count.ndim)
-    return row < count[..., None]
+    shape = *count.shape, rows
+    row = lax.broadcasted_iota(np.uint32, shape, count.ndim)
+    return lax.lt(row, lax.broadcast_in_dim(count, shape, range(count.ndim)))
 
 
 # LINES AND BIT WORDS
@@ -191,8 +192,14 @@ def unravel_rows(
     coordinates = unravel(offset, layout.of_columns)
     if zeros and (layout.fill is None or (layout.fill == 0 and origin is None)):
         return coordinates
-    valid = valid_rows(counts, layout.rows)[..., None]
-    return jnp.where(valid, coordinates, np.uint32(layout.fill or 0))
+    valid = valid_rows(counts, layout.rows)
+    return fill_past(valid, coordinates, layout.fill)
+
+
+def fill_past(valid: Array, rows: Array, fill: int | None) -> Array:
+    """Selects the fill, or 0 for None, in the rows that are not valid."""
+    valid = lax.broadcast_in_dim(valid, rows.shape, range(valid.ndim))
+    return lax.select(valid, rows, lax.full_like(rows, fill or 0))
 
 
 def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
@@ -213,7 +220,9 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     # comparison into the sum, and reads the input once. For 2^26 stored bools on an
     # H200, this select takes 0.023 ms, a shift of the flags 0.040, and sums over 32
     # flags about 0.06 (docs/development/lab_notes.md).
-    packed = jnp.where(flags, weights, 0).sum(2, dtype=np.uint32)
+    weights = lax.broadcast_in_dim(weights, flags.shape, (2,))
+    terms = lax.select(flags, weights, lax.full_like(weights, 0))
+    packed = lax.reduce_sum(terms, (2,))
     return packed.astype(np.uint8)
 
 
@@ -451,8 +460,8 @@ def for_each(stop: Any, visit: Callable[..., Any], state: Any) -> Any:
     `lax.fori_loop` counts in int32, whatever the type of its bounds.
     """
     _, state = lax.while_loop(
-        lambda carry: carry[0] < stop,
-        lambda carry: (carry[0] + 1, visit(*carry)),
+        lambda carry: lax.lt(carry[0], stop),
+        lambda carry: (lax.add(carry[0], stop.dtype.type(1)), visit(*carry)),
         (lax.full_like(stop, 0), state),
     )
     return state
@@ -474,19 +483,23 @@ def visit_bytes(
     round_of_line = lax.rem(k, rounds)
     line_begin = line * rows
     line_end = line_begin + rows
-    next_row = jnp.where(round_of_line == 0, line_begin, next_row)
+    is_first = lax.eq(round_of_line, k.dtype.type(0))
+    next_row = lax.select(is_first, line_begin, next_row)
     first = round_of_line.astype(np.uint32) * np.uint32(8 * step)
-    table = jnp.asarray(set_bits())
+    table = jnp.asarray(set_bits()[..., None])
     visited = lax.dynamic_index_in_dim(packed, k, keepdims=False)
+    # Functions of jax.numpy would take twice as long to trace.
     for i in range(step):
-        byte = visited[i]
-        bits = lax.dynamic_index_in_dim(table, byte.astype(k.dtype), keepdims=False)
-        offsets = (first + np.uint32(8 * i) + bits)[:, None]
+        byte = lax.index_in_dim(visited, i, keepdims=False)
+        index = lax.convert_element_type(byte, k.dtype)
+        bits = lax.dynamic_index_in_dim(table, index, keepdims=False)
+        offsets = lax.add(bits, lax.add(first, np.uint32(8 * i)))
         # A line writes past its end. The next line overwrites these rows, or they are
         # past its count and are filled, with 0 where `fill` is None.
         row = lax.min(next_row, line_end)
         offset = lax.dynamic_update_slice_in_dim(offset, offsets, row, 0)
-        next_row += lax.population_count(byte).astype(k.dtype)
+        ones = lax.convert_element_type(lax.population_count(byte), k.dtype)
+        next_row = lax.add(next_row, ones)
     count = (next_row - line_begin).astype(np.uint32)
     counts = lax.dynamic_update_index_in_dim(counts, count, line, 0)
     return next_row, offset, counts
@@ -515,30 +528,31 @@ def unravel_blocks(
 
     Later blocks cost no division. `dtype` is the type that counts rows.
     """
-    fill = layout.fill or 0
     rows, block = dtype.type(layout.rows), dtype.type(BLOCK)
 
     def visit_line(line: Array, coordinates: Array) -> Array:
         begin = line * rows
-        count = lax.dynamic_index_in_dim(counts, line, keepdims=False)
-        end = begin + count.astype(dtype)
+        of_line = lax.dynamic_index_in_dim(counts, line, keepdims=False)
+        count = of_line.astype(dtype)
+        end = lax.add(begin, count)
 
         def visit_block(k: Array, coordinates: Array) -> Array:
             # The last block of a line begins early enough to be in the line.
-            start = begin + lax.min(k * block, rows - block)
-            in_block = lax.dynamic_slice_in_dim(offset, start, BLOCK)[:, 0]
+            start = lax.add(begin, lax.min(lax.mul(k, block), rows - block))
+            in_block = lax.dynamic_slice_in_dim(offset, start, BLOCK)
+            in_block = lax.reshape(in_block, (BLOCK,))
             if origin is not None:
                 in_block += lax.dynamic_index_in_dim(origin, line, keepdims=False)
-            valid = start + lax.iota(dtype, BLOCK) < end
+            valid = lax.lt(lax.add(lax.iota(dtype, BLOCK), start), end)
             block_rows = unravel(in_block, layout.of_columns)
-            block_rows = jnp.where(valid[:, None], block_rows, np.uint32(fill))
+            block_rows = fill_past(valid, block_rows, layout.fill)
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
-        blocks = lax.div(count.astype(dtype) + block - 1, block)
+        blocks = lax.div(lax.add(count, block - dtype.type(1)), block)
         visited: Array = for_each(blocks, visit_block, coordinates)
         return visited
 
     size = layout.lines * layout.rows, len(layout.of_columns)
-    coordinates = lax.full(size, fill, np.uint32)
+    coordinates = lax.full(size, layout.fill or 0, np.uint32)
     lines: Array = for_each(to_scalar(layout.lines, dtype), visit_line, coordinates)
     return lines
