@@ -122,6 +122,14 @@ def run_both(results, *arrays):
     return program(*arrays)
 
 
+def test_pad_takes_each_integer_of_the_array():
+    """Fault: a constant of 2^31 and more wraps, as jax.numpy's default type does."""
+    value = 2**32 - 1
+    padded = dnp.pad(np.zeros(1, np.uint32), 1, constant_values=value)
+    assert padded.tolist() == [value, 0, value]
+    assert dnp.pad(padded, 1, constant_values=2**31)[0] == np.uint32(2**31)
+
+
 @pytest.mark.parametrize(
     ("widths", "pairs"),
     [

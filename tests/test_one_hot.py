@@ -40,3 +40,11 @@ def test_indices_of_64_bits_are_lowered_after_x64_mode():
         values = struct(np.float32, 2)
         traced = jax.jit(functools.partial(one_hot, size=5)).trace(indices, values)
     assert "3x5xui64" in traced.lower().as_text()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_an_index_of_few_bits_lights_one_place(dtype):
+    """Faults: an index of 1 or of 2 bytes is not widened, and counts from 0 again."""
+    index = np.array([200], dtype)
+    lit = one_hot(index, np.array([0, 1], np.int8), size=70000)
+    assert np.flatnonzero(lit).tolist() == [200]

@@ -82,6 +82,21 @@ def test_one_integer_for_all_axes():
     assert found.endswith(wrong)
 
 
+def test_a_number_of_elements_is_a_uint32():
+    """Fault: `pad > 2**32` for `>=`."""
+    wrong = (
+        "start_padding (StartPadding) is {4294967296,0}; each element must be a UINT"
+    )
+    assert_refused("PADDING", wrong, padding, X, (2**32, 0), (0, 0))
+
+
+def test_the_transpose_of_a_value_has_its_type():
+    """Fault: `_unbroadcast` sums int8 in int32, where no dtype is given."""
+    call = functools.partial(padding, X.astype(np.int8), (1, 0), (0, 2))
+    transpose = jax.linear_transpose(lambda v: call(value=v), np.int8(1))
+    assert_same(transpose(jnp.ones((4, 6), np.int8)), (np.int8(12),))
+
+
 def test_values_of_descriptors(x64):
     """PADDING has a FLOAT value. PADDING1 has a typed value, and keeps its bits.
 
