@@ -386,21 +386,21 @@ def assert_last(found, expected):
 )
 def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
     x = np.zeros((1, 1), dtype)
-    uses = []
-    for number in numbers:
-        # Python's numbers, and NumPy's of 64 bits, have no type of their own.
-        is_free = np.asarray(number).dtype in WIDE
-        uses += itertools.product([number], CALLS if is_free else SCALARS.values())
+    scalars = list(itertools.product(numbers, SCALARS.values()))
+    # Python's numbers, and NumPy's of 64 bits, have no type of their own.
+    free = [number for number in numbers if np.asarray(number).dtype in WIDE]
+    uses = [*scalars, *itertools.product(free, DOORS.values())]
 
-    def results():
+    def results(uses):
         return [call(x, number) for number, call in uses]
 
+    program = jax.jit(functools.partial(results, uses))
     with np.errstate(over="ignore"):
-        for run in (results, jax.jit(results)):
-            for found, (number, _) in zip(run(), uses, strict=True):
-                value = getattr(number, "value", number)
-                exact = float(value) if jnp.issubdtype(dtype, np.floating) else value
-                assert_last(found, np.asarray(exact).astype(dtype))
+        found = results(scalars) + program()
+        for one, (number, _) in zip(found, scalars + uses, strict=True):
+            value = getattr(number, "value", number)
+            exact = float(value) if jnp.issubdtype(dtype, np.floating) else value
+            assert_last(one, np.asarray(exact).astype(dtype))
 
 
 @pytest.mark.parametrize(
