@@ -17,7 +17,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import _nonzero_rows
-from tests.checks import assert_refused, assert_same, needs_devices, struct
+from tests.checks import assert_refused, assert_same, needs_devices, slow, struct
 from tests.collectives import collectives
 from tests.meshes import sharding_of
 from tests.samples import tensor
@@ -319,7 +319,7 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
 # TRANSFORMATIONS
 
 
-@pytest.mark.parametrize("size", [0, 4, 6])
+@pytest.mark.parametrize("size", [0, 4, slow(6)])
 def test_derivatives(size, form):
     """JAX compares derivatives of both orders with differences, in both modes."""
     kept = find(FIVE, size=size, fill=None)

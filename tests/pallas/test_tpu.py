@@ -48,12 +48,12 @@ def lines(elements):
     ("elements", "some", "rows", "fill"),
     [
         # A line of three blocks. In the output, it begins and ends between two blocks.
-        (2 * BLOCK + 71, slice(1), None, 7),
+        slow(2 * BLOCK + 71, slice(1), None, 7),
         # Lines that share a block, with more set bits than rows and with fewer. A
         # planted fault: the words that fill the block begin at row 0.
         (100, slice(7), 40, 0),
         # Planted faults: bit words past the last row are kept, or begin past the count.
-        (BLOCK + 71, slice(4, 7), 40, 0),
+        slow(BLOCK + 71, slice(4, 7), 40, 0),
         slow(2 * BLOCK, slice(None), None, 0),
         slow(2 * BLOCK + 71, slice(None), BLOCK + 500, 2**32 - 1),
         slow(3 * BLOCK - 1, slice(None), BLOCK, 0),

@@ -11,6 +11,7 @@ import pytest
 
 import dmljax.numpy as dnp
 import dmljax.onnx as dox
+from tests.checks import slow
 from tests.subjects import SAMPLES, SUBJECTS
 from tests.transforms import dense
 
@@ -67,7 +68,18 @@ def inside(program, *arrays):
         return program(*arrays)
 
 
-@pytest.mark.parametrize("name", DOORS)
+# One door for each path through the package; the session `slow` runs all.
+PATHS = (
+    "take, put, add",
+    "dnp.extract",
+    "dnp.one_hot",
+    "dnp.pad",
+    "dnp.tril",
+    "dox.where",
+)
+
+
+@pytest.mark.parametrize("name", [x if x in PATHS else slow(x) for x in DOORS])
 def test_doors(name):
     """Outside of a program, in one, in a batch, and with a derivative."""
     door = DOORS[name]
