@@ -18,7 +18,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NoReturn, TextIO
+from typing import Any, NoReturn, TextIO
 
 from dmljax import __version__
 from dmljax._check import ModelError, escaped, one_line
@@ -197,18 +197,32 @@ def _run(arguments: argparse.Namespace) -> None:
 
 @contextlib.contextmanager
 def _exit_on_signals() -> Iterator[None]:
-    """Lets SIGNALS raise SystemExit, so that no file with another name is left."""
-    changed = []
+    """Lets a signal end the process by an exception: no temporary file is left.
+
+    Further signals are ignored until the file is removed.
+    """
+    changed: dict[int, Any] = {}
+
+    def stop(number: int, _: Any) -> None:
+        for each in changed:
+            signal.signal(each, signal.SIG_IGN)
+        if number == signal.SIGINT:
+            raise KeyboardInterrupt
+        sys.exit(128 + number)
+
     # Only the main thread may do this, and whoever ignores a signal keeps ignoring it.
     if threading.current_thread() is threading.main_thread():
-        changed = [s for s in SIGNALS if signal.getsignal(s) == signal.SIG_DFL]
+        for each in (*SIGNALS, signal.SIGINT):
+            handler = signal.getsignal(each)
+            if handler in (signal.SIG_DFL, signal.default_int_handler):
+                changed[each] = handler
     try:
         for each in changed:
-            signal.signal(each, lambda signum, _: sys.exit(128 + signum))
+            signal.signal(each, stop)
         yield
     finally:
-        for each in changed:
-            signal.signal(each, signal.SIG_DFL)
+        for each, handler in changed.items():
+            signal.signal(each, handler)
 
 
 # The other verb

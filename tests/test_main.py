@@ -7,6 +7,7 @@ import json
 import os
 import pathlib
 import runpy
+import shutil
 import signal
 import sys
 from concurrent import futures
@@ -125,6 +126,39 @@ def test_no_file_is_written_twice(capsys):
     assert command_line.main(["run", third]) == 0
 
 
+@pytest.mark.parametrize("options", [[], ["--no-clobber"]])
+def test_a_link_that_is_made_by_then_is_not_followed(options, monkeypatch):
+    """The path that was checked is the path that is written."""
+
+    def execute(*arguments):
+        pathlib.Path("other").write_text("kept")
+        os.symlink("other", "written.npy")
+        os.unlink("other") if options else None
+        return program.execute(*arguments)
+
+    monkeypatch.setattr(command_line, "execute", execute)
+    assert run(*options) == 2 * len(options)
+    assert os.path.islink("written.npy") == bool(options)
+    if options:
+        assert not os.path.exists("other")
+    else:
+        assert pathlib.Path("other").read_text() == "kept"
+
+
+def test_a_working_folder_that_goes_away(capsys, folder, monkeypatch):
+    (folder / "gone").mkdir()
+    monkeypatch.chdir("gone")
+
+    def execute(*arguments):
+        shutil.rmtree(folder / "gone")
+        return program.execute(*arguments)
+
+    monkeypatch.setattr(command_line, "execute", execute)
+    assert run() == 2
+    message = "command 3 (writeFile): it cannot be written: No such file or directory"
+    assert f"'m0.json', {message}" in capsys.readouterr().err
+
+
 def test_a_file_that_is_there_by_then_is_kept(capsys, monkeypatch):
     """Another process may be faster."""
 
@@ -219,6 +253,31 @@ def test_a_signal_while_a_file_is_written(name, number, monkeypatch, request):
     assert os.listdir("new") == []
     assert sorted(os.listdir()) == ["m0.json", "new", "written.npy"]
     assert pathlib.Path("written.npy").read_bytes() == b"kept"
+
+
+@pytest.mark.parametrize("second", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize(
+    ("first", "status"), [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGINT, 130)]
+)
+def test_a_second_signal_is_ignored_until_the_file_is_removed(
+    first, status, second, monkeypatch
+):
+    before = {number: signal.getsignal(number) for number in (first, second)}
+    for number in before:
+        by_default = {signal.SIGINT: signal.default_int_handler}
+        signal.signal(number, by_default.get(number, signal.SIG_DFL))
+    unlink = os.unlink
+
+    def unlink_after_a_signal(path):
+        os.kill(os.getpid(), second)
+        unlink(path)
+
+    monkeypatch.setattr("os.replace", lambda *_: os.kill(os.getpid(), first))
+    monkeypatch.setattr("os.unlink", unlink_after_a_signal)
+    assert run() == status
+    assert os.listdir() == ["m0.json"]
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 def test_a_signal_that_is_ignored_stays_so(monkeypatch):

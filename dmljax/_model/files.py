@@ -82,11 +82,14 @@ def read_stream(stream: TextIO | None) -> bytes:
     return content
 
 
-def read_file(path: Path, what: str, elements: int = 0) -> bytes:
-    """Reads the text of a model, or a file of values of some elements at most."""
+def read_file(path: Path, what: str, elements: int = 0, remedy: str = "") -> bytes:
+    """Reads the text of a model, or a file of values of some elements at most.
+
+    `remedy` ends the message about a path that leads to no file.
+    """
     # A device or a pipe may have no end.
     if os.path.exists(path) and not os.path.isfile(path):
-        raise ModelError(f"{what} is a folder, a device or a pipe, not a file.")
+        raise ModelError(f"{what} is a folder, a device or a pipe, not a file.{remedy}")
     try:
         size = os.path.getsize(path)
         _check_length(size, what, elements)

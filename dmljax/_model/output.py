@@ -31,10 +31,16 @@ class Targets:
     clobber: bool = True  # whether a file that is there already may be replaced
     # Without `clobber`: the files of the commands that were checked so far.
     planned: set[Path] = dataclasses.field(default_factory=set)
+    resolved: dict[str, Path] = dataclasses.field(default_factory=dict)
 
     def resolve(self, name: str) -> Path:
-        """Returns the path of a file, without links."""
-        return Path(os.path.realpath(self.folder / name))
+        """Returns the path of a file, without links: the same path in each call.
+
+        A file that becomes a link after the check is not written through the link.
+        """
+        if name not in self.resolved:
+            self.resolved[name] = Path(os.path.realpath(self.folder / name))
+        return self.resolved[name]
 
 
 # The commands that print or write, by their places in messages, with the resource that

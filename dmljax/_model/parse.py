@@ -133,7 +133,11 @@ def parse_model(
 def _load(source: Any) -> Any:
     """Returns the content of a model."""
     if isinstance(source, Path):
-        return read_jsonc(read_file(source, "it"))
+        return read_jsonc(
+            read_file(
+                source, "it", remedy=" On a command line, - reads standard input."
+            )
+        )
     if not isinstance(source, Mapping):
         return read_jsonc(read_stream(source))
     # A dict is read by way of JSON: tuples become lists, and keys become names. Unlike

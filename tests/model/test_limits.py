@@ -92,3 +92,20 @@ def test_files(folder):
         "/dev/zero": no_file,
     }.items():
         assert f"': {message}" in m.refusal(path)
+
+
+def test_a_pipe_of_a_shell():
+    """As `dmljax run /dev/stdin` and `dmljax run <(command)` open it."""
+    reading, writing = os.pipe()
+    with open(reading), open(writing, "w"):
+        message = "not a file. On a command line, - reads standard input."
+        assert m.refusal(f"/dev/fd/{reading}").endswith(message)
+
+
+def test_a_file_that_grows_after_it_was_measured(folder, monkeypatch):
+    """Fault: all of the file is read, and no longer the size that was checked."""
+    (folder / "values.bin").write_bytes(np.float32([1, 2, 3, 4]).tobytes())
+    monkeypatch.setattr(os.path, "getsize", lambda path: 8)
+    source = {"sourcePath": "values.bin"}
+    model = m.holding({"initialValuesDataType": "FLOAT32", "initialValues": source})
+    assert dmljax.run_model(model)["r"].tolist() == [1, 2]

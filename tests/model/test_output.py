@@ -33,6 +33,12 @@ def test_printed_numbers(data_type, values, text, capsys):
     assert capsys.readouterr().out == f"Resource 'r':{text}\n".replace("|", "\n")
 
 
+def test_separators_of_a_long_text(capsys):
+    """Fault: no separator before element 4096, where another piece begins."""
+    dmljax.run_model(m.holding(m.data("UINT16", [*range(4098)]), m.show("r")))
+    assert ", 4095, 4096, 4097\n" in capsys.readouterr().out
+
+
 def test_text_for_which_there_is_no_memory(monkeypatch):
     monkeypatch.setattr(output, "text_of", lambda *arguments, **more: bytearray(2**62))
     message = "model, command 2 (print): there is not enough memory for it."
