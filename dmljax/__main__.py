@@ -201,7 +201,7 @@ def _exit_on_signals() -> Iterator[None]:
 
     Further signals are ignored until the file is removed.
     """
-    changed: dict[int, Any] = {}
+    changed: dict[signal.Signals, Any] = {}
 
     def stop(number: int, _: Any) -> None:
         for each in changed:
