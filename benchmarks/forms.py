@@ -90,12 +90,6 @@ FORMS = {
         rf"{PADDED}|^padding pad, .*bfloat16 \(4096",
         _dict(PADDING.on_platform, cpu=_padding_forms.pad_join),
     ),
-    # Its adjoint with joined floats in place of their bits.
-    "floats": Plain(
-        "cpu",
-        r"^padding pad, .*bfloat16 .* gradient",
-        _swapped(_padding_forms, "as_bits", jnp.asarray),
-    ),
     "gather": Plain(
         "cpu",
         rf"{PADDED}|^padding pad, .*\((16, 512, 256|2, 128, 128, 64)\)",

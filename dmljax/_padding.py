@@ -7,7 +7,6 @@ padding and its adjoint. The gradient of the value is a sum over the padding.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -246,7 +245,7 @@ PADDING = OperatorPrimitive(
 ADJOINT = OperatorPrimitive(
     "padding_adjoint",
     xla=forms.adjoint,
-    outputs=functools.partial(forms.padded_type, sign=-1),
+    outputs=forms.cropped_type,
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
     # Without a value, CONSTANT pads by zeros.

@@ -35,6 +35,9 @@ from dmljax._types import (
 # The padding before or after each axis. In normal form, the axes of a batch come before
 # these, and have none.
 Pads = tuple[int, ...]
+# Up to this many repetitions of an axis are joined or added piece by piece. This is
+# faster on a CPU, and a program of more pieces compiles slowly.
+FEW_PERIODS = 8
 
 
 class PaddingMode(enum.IntEnum):
@@ -159,10 +162,8 @@ def by_axes(
     The function takes the array, the axis, the padding before and after it, and a mode
     other than CONSTANT. XLA's own pad does all axes under CONSTANT, in every form.
 
-    With `last_first`, the last axis is padded first. Gathers are faster so: images that
-    are cut into patches take 0.125 ms on an H200, and 0.525 with the first axis first.
-    On a CPU, a mean of rows takes up to 13 times as long with the first axis first
-    (benchmarks/results/nvidia-h200.csv and x86_64-cpu.csv, "[first axis first]").
+    With `last_first`, the last axis is padded first. Gathers are faster so, up to 13
+    times in a mean of rows (docs/development/lab_notes.md, "The order of gathers").
     """
     if mode is PaddingMode.CONSTANT:
         return (_pad_constant(x, *value, start=start, end=end),)
@@ -173,16 +174,23 @@ def by_axes(
 
 
 def padded_type(
-    *operands: Array, start: Pads, end: Pads, sign: int = 1, **_: Any
+    *operands: Array, start: Pads, end: Pads, **_: Any
 ) -> list[jax.ShapeDtypeStruct]:
-    """Returns the type of a padded array; under CONSTANT, the value may be a batch.
-
-    With the sign -1, the padding is taken away, as the adjoint does it.
-    """
+    """Returns the type of a padded array; under CONSTANT, the value may be a batch."""
     sizes = list(jnp.broadcast_shapes(*(x.shape for x in operands)))
     for axis, before, after in padded_axes(len(sizes), start, end):
-        sizes[axis] += sign * (before + after)
+        sizes[axis] += before + after
     return [jax.ShapeDtypeStruct(sizes, operands[0].dtype)]
+
+
+def cropped_type(
+    cotangent: Array, *, start: Pads, end: Pads, **_: Any
+) -> list[jax.ShapeDtypeStruct]:
+    """Returns the type of the adjoint's result: the padding is taken away."""
+    sizes = list(cotangent.shape)
+    for axis, before, after in padded_axes(len(sizes), start, end):
+        sizes[axis] -= before + after
+    return [jax.ShapeDtypeStruct(sizes, cotangent.dtype)]
 
 
 def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
@@ -191,63 +199,65 @@ def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]
     return [(axis, before, after) for axis, before, after in axes if before or after]
 
 
-def gather(
-    x: Array,
-    axis: int,
-    before: int,
-    after: int,
-    mode: PaddingMode,
-    by_table: bool = False,
+def gather(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Array:
+    """Pads along one axis by computed indices: the default form.
+
+    A negative padding crops: with `after` = -size, the result is the strip before the
+    axis. XLA fuses the gathers of all axes into a single loop.
+    """
+    size = x.shape[axis]
+    count = before + size + after
+    # The greatest number here is a position plus less than a period, and a period is at
+    # most 2 * size. Indexing also computes with the other sizes of `x`.
+    with index_mode(count + 2 * size, *x.shape) as integer:
+        index = source_index(lax.iota(integer, count), before, size, mode)
+        return _gathered(x, axis, index, 0)
+
+
+def gather_by_table(
+    x: Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> Array:
-    """Pads along one axis by an index for each position: the definition.
+    """Pads along one axis by constant indices: the gather for CPUs.
 
-    Without `by_table`, a negative padding crops: with `after` = -size, the result is
-    the strip before the axis. XLA fuses the gathers of all axes into a single loop. It
-    reaches 0.85 of an H200's copy bandwidth for float32
-    (benchmarks/results/nvidia-h200.csv, "reflect padding").
-
-    With `by_table`, the indices are a constant, and the dimensions before the axis are
-    a batch: this is for CPUs. XLA for CPUs computes a gather as if its axis came first,
-    and in a program of several outputs, such as a value and its gradient, it then
-    transposes the result. A batch has the usual order, and costs nothing if its indices
-    are known (docs/development/lab_notes.md, "Padding on a CPU";
-    benchmarks/results/x86_64-cpu-shapes.csv, "(2, 128, 128, 64)", "[gather]").
+    The dimensions before the axis are a batch. XLA for CPUs otherwise computes a gather
+    as if its axis came first, and a program with several outputs, such as a value and
+    its gradient, then transposes the result. A batch keeps the order, and costs nothing
+    if its indices are known (docs/development/lab_notes.md, "Padding on a CPU").
     """
     size = x.shape[axis]
     count = before + size + after
     # All sizes must be known. A table of a huge axis would make a huge program.
-    by_table &= isinstance(count + x.size, int) and count <= 2**20
-    if by_table and count >= 4 * size:
-        # XLA of JAX 0.12 would compute an element each time that it is repeated
-        # (benchmarks/results/x86_64-cpu-newest-jax-shapes.csv, "(64, 16, 16)", "[no
-        # barrier]").
+    if not isinstance(count + x.size, int) or count > 2**20:
+        return gather(x, axis, before, after, mode)
+    if count >= 4 * size:
+        # XLA would compute an element each time that it is repeated.
         x = lax.optimization_barrier(x)
-    batch = tuple(range(axis)) if by_table else ()
-    others = [i for i in range(len(batch), x.ndim) if i != axis]
-    # The greatest number here is a position plus less than a period, and a period is at
-    # most 2 * size. Indexing also computes with the other sizes of `x`.
     with index_mode(count + 2 * size, *x.shape) as integer:
-        if by_table:
-            inside = np.arange(size, dtype=integer)
-            index: Any = np.pad(inside, (before, after), mode.numpy_name)
-        else:
-            index = source_index(lax.iota(integer, count), before, size, mode)
-        of_batch = *(x.shape[i] for i in batch), count, 1
-        # Indexing in jax.numpy takes 3 times as long to trace.
-        return lax.gather(
-            x,
-            lax.broadcast_in_dim(index, of_batch, [len(batch)]),
-            lax.GatherDimensionNumbers(
-                offset_dims=tuple(others),
-                collapsed_slice_dims=(axis,),
-                start_index_map=(axis,),
-                operand_batching_dims=batch,
-                start_indices_batching_dims=batch,
-            ),
-            [n if i in others else 1 for i, n in enumerate(x.shape)],
-            # Every index is inside, and XLA need not compare it with the size again.
-            mode="promise_in_bounds",
-        )
+        inside = np.arange(size, dtype=integer)
+        index = np.pad(inside, (before, after), mode.numpy_name)
+        return _gathered(x, axis, index, axis)
+
+
+def _gathered(x: Array, axis: int, index: Any, batched: int) -> Array:
+    """Takes `index` along `axis`; the first `batched` dimensions are a batch."""
+    batch = tuple(range(batched))
+    others = [i for i in range(batched, x.ndim) if i != axis]
+    of_batch = *(x.shape[i] for i in batch), index.shape[0], 1
+    # Indexing in jax.numpy takes 3 times as long to trace.
+    return lax.gather(
+        x,
+        lax.broadcast_in_dim(index, of_batch, [batched]),
+        lax.GatherDimensionNumbers(
+            offset_dims=tuple(others),
+            collapsed_slice_dims=(axis,),
+            start_index_map=(axis,),
+            operand_batching_dims=batch,
+            start_indices_batching_dims=batch,
+        ),
+        [n if i in others else 1 for i, n in enumerate(x.shape)],
+        # Every index is inside, and XLA need not compare it with the size again.
+        mode="promise_in_bounds",
+    )
 
 
 def place_in_zeros(part: Array, axis: int, offset: int, size: int) -> Array:
@@ -284,10 +294,7 @@ def write_strips(
 def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
     """Pads by strips that are written into a larger array. XLA divides this well.
 
-    On a single device the gather of all positions is faster. With two H200s and a
-    divided batch of bfloat16 images, explicit axes run it on each part and take 0.111
-    ms. Automatic axes run the strips and take 0.146 ms
-    (benchmarks/results/nvidia-h200-scaling.csv, "reflect padding between").
+    On a single device, or with explicit axes, the gather of all positions is faster.
     """
     has_no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
     if static["mode"] is PaddingMode.CONSTANT or has_no_bits:
@@ -305,25 +312,19 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
 
 
 def join(
-    x: Array,
-    axis: int,
-    before: int,
-    after: int,
-    mode: PaddingMode,
-    by_table: bool = False,
+    x: Array, axis: int, before: int, after: int, mode: PaddingMode, wide: Any = gather
 ) -> Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
-    It joins a slice each time that it mirrors or repeats `x`, so we gather wide
-    padding: that is the same program at any width. Wide padding under EDGE is gathered,
-    too, although a join is faster, because no program of the benchmarks has it
-    (docs/development/lab_notes.md, "The order of gathers").
+    It joins a slice each time that it mirrors or repeats `x`, and a single one under
+    EDGE. Where these are many, the function `wide` pads: it is the same program at any
+    width.
     """
     size = x.shape[axis]
     are_known = all(isinstance(n, int) for n in (before, size, after))
-    longest = size - 1 if mode is PaddingMode.REFLECTION else size
-    if not are_known or max(before, after) > longest:
-        return gather(x, axis, before, after, mode, by_table)
+    is_edge = mode is PaddingMode.EDGE
+    if not are_known or (max(before, after) > FEW_PERIODS * size and not is_edge):
+        return wide(x, axis, before, after, mode)
     around = [(0, 0)] * x.ndim
     around[axis] = (before, after)
     return jnp.pad(x, around, mode=mode.numpy_name)
@@ -337,10 +338,8 @@ def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
     """Gives a form a row, (1, n), in place of an array of one dimension.
 
     XLA for CPUs joins slices of one dimension by masked loads. Those of a reversed
-    slice leave the array, and an AMD processor takes up to 60 ns for each that finds no
-    memory there: jnp.pad takes 9 to 35 ms for 2^20 floats at some addresses, and a row
-    0.3 ms (docs/development/lab_notes.md, "Padding on a CPU";
-    benchmarks/results/x86_64-cpu-shapes.csv, "(1048576,)", "[flat]").
+    slice leave the array, and an AMD processor is slow where a load finds no memory
+    (docs/development/lab_notes.md, "Padding on a CPU").
     """
 
     @functools.wraps(form)
@@ -358,32 +357,33 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     """Joins strips along a single axis, or in long runs of narrow types; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
-    passes once in all, and reads an index for each element. A *run* is the elements
-    that differ only in their coordinates from the last padded axis on.
-
-    For a single axis, the gather takes up to 13 times as long as the join before a
-    mean. Alone, either may be faster (docs/development/lab_notes.md, "Padding on a
-    CPU"). A gather of computed indices takes 1.6 times as long with its gradient
-    (benchmarks/results/x86_64-cpu-shapes.csv, "(16, 512, 256)", "[gather]").
+    passes once in all, and reads an index for each element; XLA fuses it into a
+    reduction after it, and computes it again for each step. So a single axis is joined,
+    although a gather between two elementwise operations is faster
+    (docs/development/lab_notes.md, "Padding on a CPU").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
+    if len(axes) == 1:
+        # XLA joined bfloat16 element by element before JAX 0.11.2.
+        joins = x.dtype != jnp.bfloat16 or VERSION >= (0, 11, 2)
+    else:
+        joins = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf" and _has_runs(x, axes)
+    if joins:
+        along = functools.partial(join, wide=gather_by_table)
+        return by_axes(along, x, *value, **static, last_first=False)
+    return by_axes(gather_by_table, x, *value, **static)
+
+
+def _has_runs(x: Array, axes: list[tuple[int, int, int]]) -> bool:
+    """Whether joining copies long runs, and a gather copies single elements.
+
+    A run is the elements that differ only in their coordinates from the last padded
+    axis on. Runs of 224 elements pay, and 64 do not: we chose a number between them. A
+    gather copies 16 elements and more behind this axis at once.
+    """
     last = axes[-1][0] if axes else x.ndim
-    run = math.prod(x.shape[last:])
-    behind = math.prod(x.shape[last + 1 :])
-    # A join of a narrow type pays for runs of 224 elements, and does not for 64: we
-    # chose a number between them. With 16 elements and more behind the last padded
-    # axis, it does not pay, because a gather copies them at once
-    # (benchmarks/results/x86_64-cpu.csv, uint8, "patches" and "reflect padding",
-    # "[join]" and "[gather]").
-    is_long = isinstance(run, int) and run >= 96 and behind < 16
-    # XLA for CPUs converts bfloat16, of kind "V", to float32 and back. It joins them
-    # element by element before JAX 0.11.2, and a gather takes a third of the time
-    # (benchmarks/results/x86_64-cpu-shapes.csv, bfloat16, "(4096, 1000)", "[join]").
-    is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
-    is_slow = x.dtype == jnp.bfloat16 and VERSION < (0, 11, 2)
-    joins = (len(axes) == 1 and not is_slow) or (is_narrow and is_long)
-    along = functools.partial(join if joins else gather, by_table=True)
-    return by_axes(along, x, *value, **static, last_first=not joins)
+    run, behind = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
+    return isinstance(run, int) and run >= 96 and behind < 16
 
 
 def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:
@@ -442,9 +442,7 @@ def adjoint_cpu(
 
     XLA for CPUs adds parts between zeros element by element, and slowly in bfloat16. It
     sums periods faster without zeros around them, and rows before columns
-    (benchmarks/results/x86_64-cpu.csv, "gradient", "[zeros]"). With JAX 0.12, sums
-    between zeros take 0.9 of the time in float32, and 5 times as long in bfloat16
-    (benchmarks/results/x86_64-cpu-newest-jax-shapes.csv, "(2, 128, 128, 64)").
+    (docs/development/lab_notes.md, "Padding on a CPU").
     """
     are_known = all(isinstance(n, int) for n in (*cotangent.shape, *start, *end))
     if mode is PaddingMode.CONSTANT or not are_known:
@@ -486,16 +484,16 @@ def _summands(
     return summands
 
 
-# Up to so many periods are added piece by piece, which is faster on a CPU
-# (benchmarks/results/x86_64-cpu-shapes.csv, "(64, 16, 16)", "[whole periods]").
-FEW_PERIODS = 8
-
-
 def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
     """Cuts a strip into whole periods, and runs that are added as they are or reversed.
 
-    For example, REFLECTION of 4 elements cuts 3 2 | 1 2 3 4 | 3 2 | 1 2. More than
-    `FEW_PERIODS` periods are a single run.
+    REFLECTION of 4 elements is cut so: 3 2 | 1 2 3 4 | 3 2 | 1 2. The strip after them,
+    here of 6 elements, begins at coordinate 4:
+
+    >>> _cut(4, 10, 4, PaddingMode.REFLECTION)
+    [(4, 6), (6, 10)]
+
+    More than `FEW_PERIODS` periods are a single run.
     """
     period, _ = fold(size, mode)
     begin = min(first + -first % period, end)
@@ -512,7 +510,10 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
 def _summand(
     part: Array, first: int, size: int, axis: int, mode: PaddingMode
 ) -> tuple[Array, int]:
-    """Returns the summand of a strip that begins at the input coordinate `first`."""
+    """Returns the summand of a strip that begins at the input coordinate `first`.
+
+    A strip is the sum of one edge; or a run, as it is or reversed; or whole periods.
+    """
     length = part.shape[axis]
     if at_most(0, first) and at_most(first + length, size):
         return part, first  # the inside
@@ -527,19 +528,26 @@ def _summand(
         return part, phase
     if at_most(last + 1, size) and at_most(length - 1, last):
         return lax.rev(part, (axis,)), last - length + 1
-    # A strip of any length. With zeros it is a whole number of periods, and can be
-    # reshaped.
-    periods = -(-(phase + length) // period)
+    return _sum_of_periods(part, phase, size, axis, mode), 0
+
+
+def _sum_of_periods(
+    part: Array, phase: int, size: int, axis: int, mode: PaddingMode
+) -> Array:
+    """Folds a strip of any length, which begins at `phase`, into the axis."""
+    period, mirror = fold(size, mode)
+    # With zeros it is a whole number of periods, and can be reshaped.
+    periods = -(-(phase + part.shape[axis]) // period)
     part = place_in_zeros(part, axis, phase, periods * period)
     shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
     total = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(total, 0, size, axis=axis)
     if at_most(period, size):
-        return direct, 0
+        return direct
     # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
     mirrored = lax.slice_in_dim(total, size, period, axis=axis)
     mirrored = lax.rev(mirrored, (axis,))
-    return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size), 0
+    return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
 
 
 def _phase(coordinate: int, period: int) -> int:
@@ -569,11 +577,4 @@ def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array
             if at <= begin and end <= at + part.shape[axis]:
                 piece += lax.slice_in_dim(part, begin - at, end - at, axis=axis)
         pieces.append(piece)
-    dtype = total.dtype
-    if dtype != jnp.bfloat16:
-        return lax.concatenate(pieces, axis)
-    # Before JAX 0.11.2, XLA joins bfloat16 slowly: beside the padding, a join of floats
-    # takes 1.15 to 1.7 times as long (benchmarks/results/x86_64-cpu-shapes.csv,
-    # bfloat16, "[floats]").
-    bits = lax.concatenate(list(map(as_bits, pieces)), axis)
-    return lax.bitcast_convert_type(bits, dtype)
+    return lax.concatenate(pieces, axis)
