@@ -2,6 +2,7 @@
 
     python -m benchmarks.compare                  a minute or two on a CPU
     python -m benchmarks.compare --only padding   the programs with this in their text
+    python -m benchmarks.compare --write          writes the figures into the ledger
 
 The programs are cases of the ledger, with the same inputs. JAX runs inside `jit`, and
 NumPy and PyTorch are there if they are installed. All take turns: whatever else the
@@ -31,10 +32,12 @@ def cases(elements: int) -> Iterator[Case]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compares the programs of the page's table."""
-    options = parsed(argv, "benchmarks.compare", __doc__, "--elements", "--rounds")
+    own = "--elements", "--rounds", "--device", "--write"
+    options = parsed(argv, "benchmarks.compare", __doc__, *own)
     elements = options.elements or ELEMENTS[jax.default_backend()]
     chosen = named(cases(elements), options.only)
-    return time_cases(chosen, available(jax.default_backend()), options)
+    libraries = available(jax.default_backend())
+    return time_cases(chosen, libraries, options, "{}" if options.write else "")
 
 
 if __name__ == "__main__":

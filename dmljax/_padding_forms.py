@@ -35,6 +35,8 @@ from dmljax._types import (
 # The padding before or after each axis. In normal form, the axes of a batch come before
 # these, and have none.
 Pads = tuple[int, ...]
+# Pads an array along an axis: (x, axis, before, after, mode), not CONSTANT.
+Form = Callable[..., Array]
 # Up to this many repetitions of an axis are joined or added piece by piece. This is
 # faster on a CPU, and a program of more pieces compiles slowly.
 FEW_PERIODS = 8
@@ -149,7 +151,7 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
 
 
 def by_axes(
-    pad: Callable[..., Array],
+    pad: Form,
     x: Array,
     *value: Array,
     start: Pads,
@@ -312,7 +314,7 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
 
 
 def join(
-    x: Array, axis: int, before: int, after: int, mode: PaddingMode, wide: Any = gather
+    x: Array, axis: int, before: int, after: int, mode: PaddingMode, wide: Form = gather
 ) -> Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
