@@ -161,14 +161,27 @@ def repeated(first: Array, x: Array) -> Array:
 
 
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the inverse index: the row of each element, or the number of rows."""
+    """Returns the inverse index: the row of each element, or the row count and more."""
     sizes = x.shape[: len(index)]
     rows = valid.shape[0]
-    none = jnp.full(sizes, to_scalar(rows, np.uint32))
+    none = _distinct(rows, math.prod(sizes), np.dtype(np.uint32)).reshape(sizes)
     return scatter_rows(none, lax.iota(np.uint32, rows), valid, index)
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
     """Returns the index, where rows that are not valid are past the end of `x`."""
     first, *others = index
-    return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others
+    past = _distinct(x.shape[0], valid.shape[0], first.dtype)
+    return jnp.where(valid, first, past), *others
+
+
+def _distinct(end: int, count: int, dtype: np.dtype) -> Array:
+    """Returns `count` indices from `end` on.
+
+    They are dropped, but JAX does not say that `unique_indices` may repeat such ones.
+    All are `end` if the type can't count further.
+    """
+    past = jnp.full(count, to_scalar(end, dtype))
+    if at_most(end + count, np.iinfo(dtype).max):
+        past += lax.iota(dtype, count)
+    return past
