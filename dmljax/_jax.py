@@ -49,11 +49,11 @@ UNDOCUMENTED = {
     # form. Without it, a kernel that is the default is in the export, and older GPUs
     # can't run it; implementation="xla" exports no kernel.
     "export": "module_context.lowering_parameters.for_export",
-    # Of an array's type: over which mesh axes of a shard_map it varies, in JAX 0.10 and
-    # later, and in JAX 0.9. Without both, a shard_map needs check_vma=False for kernels
-    # and derivatives.
+    # Of an array's type: over which mesh axes of a shard_map it varies, under its new
+    # and its old name. Without both, a shard_map needs check_vma=False for kernels and
+    # derivatives.
     "manual axes": "manual_axis_type",
-    "manual axes in JAX 0.9": "vma",
+    "old manual axes": "vma",
     # Of an array's type: gives it a weak type. Without it, no result is weak.
     "weak type": "update",
     # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
@@ -116,8 +116,8 @@ def is_local(context: Context) -> bool:
     """
     if _read("devices", context) == 1:
         return True
-    # The number of devices counts those of a shard_map as well. Inside of it, and with
-    # explicit axes, the types say that nothing is left to divide.
+    # The number of devices counts the devices of a shard_map as well. Inside a
+    # shard_map, and with explicit axes, the types say that nothing is left to divide.
     shardings = [array.sharding for array in types_of(context)]
     divided = any(any(sharding.spec) for sharding in shardings)
     # With an automatic axis in the mesh, XLA may divide what the type does not.
@@ -142,8 +142,7 @@ def why_divided(context: Context) -> str | None:
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
             f"a program ({UNDOCUMENTED['devices']})"
         )
-    # Along other dimensions than those of a batch, a part by itself would have another
-    # result.
+    # A part along a dimension of the tensor would have another result.
     return f"""{reason}; use implementation=None, or, if only a batch is divided, run \
 the kernel on each device's part of x, where f calls the operator:
     mesh, spec = x.sharding.mesh, x.sharding.spec
@@ -215,7 +214,7 @@ def manual_axes(array_type: Any) -> dict[str, Any]:
     JAX. If JAX does not say the axes, there is no argument. Inside of a shard_map that
     checks over which axes arrays vary, the type of an output needs it.
     """
-    for name in ("manual axes", "manual axes in JAX 0.9"):
+    for name in ("manual axes", "old manual axes"):
         axes = _read(name, array_type)
         if axes is not None:
             return {UNDOCUMENTED[name]: axes}
@@ -260,8 +259,8 @@ def code_per_thread() -> tuple[Any, ...] | None:
     - MLIR's types, attributes and places to insert operations;
     - MLIR's operations, by dialect.
 
-    None stands for all of them where JAX lacks a part, or launches a kernel in another
-    way than we do: before JAX 0.10.2.
+    The result is None where JAX lacks a part, or where its function that launches a
+    kernel has other parameters.
     """
     # The import of a dialect makes it an attribute of `dialects`.
     names = ("arith", "gpu", "llvm", "nvvm", "scf")

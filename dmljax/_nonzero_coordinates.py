@@ -12,7 +12,7 @@ from typing import Any
 import jax
 import numpy as np
 from jax import Array, lax
-from jax.sharding import NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax import _nonzero_forms as forms
@@ -20,13 +20,9 @@ from dmljax._arguments import as_array, as_integer, as_size
 from dmljax._call import compiled
 from dmljax._check import DescriptorError, as_python, decide_at_most, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
-from dmljax._nonzero_kernels import (
-    IMPLEMENTATIONS,
-    Implementation,
-    choose_kernel,
-)
+from dmljax._nonzero_kernels import Implementation, choose_kernel
 from dmljax._primitive import OperatorPrimitive
-from dmljax._sharding import Division, check_reduced, divided_axes, explicit_mesh
+from dmljax._sharding import Division, divided_axes, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, to_scalar
 
 NAME = "NONZERO_COORDINATES"
@@ -110,7 +106,7 @@ def nonzero_coordinates(
     """
     # An array would be compared element by element.
     is_name = implementation is None or isinstance(implementation, str)
-    if not is_name or implementation not in IMPLEMENTATIONS:
+    if not is_name or implementation not in (None, "xla", "pallas"):
         raise DescriptorError(
             f"{NAME}: implementation is {as_python(implementation)}; it must be one of "
             "None, 'xla', 'pallas'."
@@ -153,10 +149,10 @@ def _nonzero_coordinates(
                 f"{NAME}: size is {size}; it must be a number of rows, {low} to "
                 f"{MAX_ELEMENTS}."
             )
-    check_reduced(x)
+    mesh = explicit_mesh(x)  # an unreduced array is an error
     flags = forms.is_nonzero(x)
     outputs = NONZERO_COORDINATES(
-        *((flags,) if parts is None else _split(flags, parts)),
+        *((flags,) if parts is None else _split(flags, parts, mesh)),
         rank=x.ndim,
         size=size,
         columns=columns,
@@ -168,7 +164,7 @@ def _nonzero_coordinates(
     return nonzero_result(outputs, sizes, parts)
 
 
-def _split(x: Array, parts: int) -> tuple[Array, Array]:
+def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Array]:
     """Returns the parts of the first dimension as a batch, and the origin of each."""
     if parts <= 0 or x.ndim == 0 or x.shape[0] % parts != 0:
         hint = ""
@@ -179,7 +175,6 @@ def _split(x: Array, parts: int) -> tuple[Array, Array]:
             f"which has sizes {show(x.shape)}.{hint}"
         )
     sharding = None
-    mesh = explicit_mesh(x)
     if mesh is not None:
         # A part may not straddle two devices: finding its rows would need an exchange.
         names = divided_axes(x).get(0, ())
@@ -201,7 +196,7 @@ def _split(x: Array, parts: int) -> tuple[Array, Array]:
 def check_sizes_and_columns(
     name: str, sizes: tuple[int, ...], columns_are: str, columns: int
 ) -> None:
-    """Checks the number of elements of a tensor, and that of coordinates in a row.
+    """Checks the number of elements of a tensor, and the number of columns.
 
     Args:
       name: the tensor, as messages name it.

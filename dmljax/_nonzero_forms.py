@@ -114,23 +114,24 @@ class Layout(NamedTuple):
         """The size for each column. A scalar has a coordinate, too."""
         return self.sizes[-self.columns :] or (1,)
 
+    @classmethod
+    def of(
+        cls,
+        shape: tuple[int, ...],
+        *,
+        rank: int,
+        size: int | None,
+        columns: int,
+        fill: int | None,
+    ) -> "Layout":
+        """Returns the layout of a batch of tensors with `rank` sizes each.
 
-def layout_of(
-    shape: tuple[int, ...],
-    *,
-    rank: int,
-    size: int | None,
-    columns: int,
-    fill: int | None,
-) -> Layout:
-    """Returns the layout of a batch of tensors with `rank` sizes each.
-
-    Scatters need elements and rows: an empty array and an empty result get one.
-    """
-    full = tuple(1 if n == 0 else n for n in shape)
-    split = len(shape) - rank
-    rows = math.prod(full[split:]) if size is None else size
-    return Layout(full[:split], full[split:], 1 if rows == 0 else rows, columns, fill)
+        Scatters need elements and rows: an empty array and an empty result get one.
+        """
+        full = tuple(1 if n == 0 else n for n in shape)
+        split = len(shape) - rank
+        rows = math.prod(full[split:]) if size is None else size
+        return cls(full[:split], full[split:], 1 if rows == 0 else rows, columns, fill)
 
 
 def on_lines(find: Callable[..., Outputs]) -> Form:
@@ -154,7 +155,7 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
         **options: Any,
     ) -> Outputs:
         shape = flags.shape
-        layout = layout_of(shape, rank=rank, size=size, columns=columns, fill=fill)
+        layout = Layout.of(shape, rank=rank, size=size, columns=columns, fill=fill)
         batch, sizes, rows, *_ = layout
         if 0 in shape:
             full = batch + sizes
@@ -211,15 +212,14 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     length = -(-elements // multiple) * multiple
     flags = lax.pad(flags, False, [(0, 0, 0), (0, length - elements, 0)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
-    # The barrier keeps XLA from packing a constant mask on the host, at 2 to 3 s for
-    # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the comparison
-    # out of the fusion, and take a quarter longer. The weights are a constant: in front
-    # of the barrier, XLA would start a kernel to compute eight numbers.
+    # The barrier keeps XLA from packing a constant mask on the host, for seconds if it
+    # has 10^6 elements (openxla/xla#1652). A barrier on the input would keep the
+    # comparison out of the fusion. The weights are a constant: in front of the barrier,
+    # XLA would start a kernel to compute eight numbers.
     weights = lax.optimization_barrier(np.left_shift(1, np.arange(8, dtype=np.uint32)))
     # No two weights share a bit, so their sum is the same as an or. XLA fuses the
-    # comparison into the sum, and reads the input once. For 2^26 stored bools on an
-    # H200, this select takes 0.023 ms, a shift of the flags 0.040, and sums over 32
-    # flags about 0.06 (docs/development/lab_notes.md).
+    # comparison into the sum, and reads the input once. Shifts of the flags take longer
+    # (docs/development/lab_notes.md).
     weights = lax.broadcast_in_dim(weights, flags.shape, (2,))
     terms = lax.select(flags, weights, lax.full_like(weights, 0))
     packed = lax.reduce_sum(terms, (2,))
@@ -234,16 +234,9 @@ def definition(
 ) -> Outputs:
     """Chooses the form by the numbers of elements and rows.
 
-    We timed "elements above a limit" on an H200, by `nonzero_words`, by
-    `nonzero_scatter` and by a scatter in jax.numpy, in milliseconds
-    (benchmarks/results/nvidia-h200.csv: "dmljax xla" is the form that we choose, "[bit
-    words]" and "[elements]" are the other one):
-
-    - 2 % of 2^24 elements: 0.083, 0.144, 0.138; of 2^22 elements: 0.052, 0.051, 0.052;
-    - 50 % of 2^26 elements, with a row for 5 of 8: 0.802, 0.667, 0.601.
-
-    Below 2^23 elements the forms are level, and `nonzero_scatter` compiles in half of
-    the time. A symbolic number of elements takes it as well.
+    Bit words pay from `MANY` elements on, unless most elements have a row
+    (docs/benchmarks.md, "[bit words]" and "[elements]"). Below, `nonzero_scatter` is as
+    fast, and compiles in half of the time. A symbolic number of elements takes it, too.
     """
     few = not isinstance(flags.size, int) or flags.size < MANY
     elements = math.prod(flags.shape[flags.ndim - rank :])
@@ -259,14 +252,13 @@ def definition(
 def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Counts element by element, and writes the offset of each into its row.
 
-    Compiled for an H200, it takes 1.3 to 1.5 bytes of temporary memory for an element.
-    `nonzero_words` takes 0.6 with rows for 3 % of the elements, and 6.4 with rows for
-    half of them.
+    It takes 1.5 bytes of temporary memory for an element. `nonzero_words` takes half a
+    byte if 3 % of the elements have rows, and 6 bytes if half of the elements do.
     """
     rows = layout.rows
     with index_mode(layout.elements, rows) as integer:
-        # Without the barrier XLA would count a constant mask on the host, for 7 s if it
-        # has 10^6 elements (openxla/xla#1652).
+        # Without the barrier XLA would count a constant mask on the host, for seconds
+        # (openxla/xla#1652).
         one = lax.optimization_barrier(lax.full((), 1, integer))
         ends = lax.cumsum(flags.astype(integer) * one, axis=1)
         count = ends[:, -1].astype(np.uint32)
@@ -376,9 +368,8 @@ def sum_in_levels(values: Array) -> Array:
     summed alone. The running sum of the three totals gives the sum before each block.
 
     XLA divides this sum well among devices. Of `lax.cumsum` along a divided dimension,
-    XLA of JAX 0.11.2 makes a loop, with a step for each value: 0.36 s for 2^15 values
-    on two H200s, and 0.5 ms for 2^20 with this sum. XLA of JAX 0.12.0.1 gathers the
-    values (docs/development/lab_notes.md, "nonzero_coordinates over automatic axes").
+    it makes a loop with a step for each value, or it gathers the values
+    (docs/development/lab_notes.md, "nonzero_coordinates over automatic axes").
     """
     (size,) = values.shape
     if not isinstance(size, int):

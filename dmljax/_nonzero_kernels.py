@@ -1,8 +1,9 @@
 """The kernels of NONZERO_COORDINATES, and the choice between them and XLA's form.
 
-No other operator has kernels: XLA has good code for the others, and can't fuse a kernel
-(docs/how_to/implementation.md). A kernel is chosen when a call is lowered, and its
-module is imported then, because not every JAX has the modules that it imports.
+Only this operator has kernels: XLA has good code for the other operators, and can't
+fuse a kernel (docs/how_to/implementation.md). A kernel is chosen when a call is
+lowered, and its module is imported then, because not every JAX has the modules that it
+imports.
 """
 
 import functools
@@ -25,13 +26,10 @@ from dmljax._types import Form
 
 # The form that a caller asks for. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
-IMPLEMENTATIONS = None, "xla", "pallas"
 
-# The oldest GPUs for which we compile a kernel that was asked for. Mosaic GPU started
-# every kernel with instructions that Hopper brought, and no longer does.
+# The oldest GPUs for which we compile a kernel that was asked for. Older versions of
+# Mosaic GPU start every kernel with instructions that older GPUs lack.
 LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
-# The oldest GPUs on which a kernel is the default: we have run none on older ones.
-DEFAULT_CAPABILITY = (9, 0)
 # A kernel is the default if an operand or an output has this number of elements: small
 # programs are faster by XLA, and compile faster (docs/benchmarks.md). The kernel for
 # TPUs has not run on its hardware, and is no default.
@@ -80,7 +78,8 @@ def choose_kernel(
         return None
     sizes = [array.size for array in types_of(context)]
     if any(isinstance(n, int) and n >= DEFAULT_FROM[platform] for n in sizes):
-        found = _find_kernel(platform, context, DEFAULT_CAPABILITY, **static)
+        # We have run no kernel on older GPUs.
+        found = _find_kernel(platform, context, (9, 0), **static)
         return None if isinstance(found, str) else found
     return None
 
@@ -98,9 +97,8 @@ def _find_kernel(
         return divided
     flags, *others = types_of(context)
     sizes = [size for array in (flags, *others) for size in array.shape]
-    # A program may be compiled for other GPUs than those of this machine. JAX tells a
-    # lowering rule at most the name of its target, and only where the operands are on a
-    # mesh.
+    # A program may be compiled for the GPUs of another machine. JAX tells a lowering
+    # rule at most the name of its target, and only where the operands are on a mesh.
     capability = compute_capability()
     if not all(isinstance(size, int) for size in sizes):
         problem = "the sizes are symbolic; a kernel needs numbers"

@@ -100,7 +100,7 @@ class OperatorPrimitive:
 
     def __call__(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        # With a weak type, JAX would promote the outputs as it does Python numbers.
+        # JAX would promote outputs of a weak type as it promotes Python numbers.
         operands = tuple(map(drop_weak_type, operands))
         mesh = explicit_mesh(*operands)
         if mesh is not None:
@@ -165,7 +165,7 @@ class OperatorPrimitive:
             operand[None] if dim is None else jnp.moveaxis(operand, dim, 0)
             for operand, dim in zip(operands, dims, strict=True)
         ]
-        # JAX 0.9.0 hides the mesh axes of the batch
+        # A batching rule may not see the mesh axes of the batch
         # (docs/development/lab_notes.md, "The vmap of explicit axes in JAX 0.9.0").
         with whole_mesh():
             outputs = self(*batches, **static)
@@ -187,7 +187,7 @@ class OperatorPrimitive:
 
 
 def evaluate(name: str, run: Form, /, *operands: Array) -> Outputs:
-    """Runs a primitive on concrete arrays. `run` is a compiled function of it.
+    """Runs a primitive on concrete arrays. `run` is a compiled function that binds it.
 
     A primitive is always compiled to be evaluated, also where the caller has disabled
     jit. If JAX's debug_nans finds a NaN in a program, JAX runs the program again and

@@ -42,21 +42,16 @@ def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
     automatic axes, and a part inside a shard_map, have None for each dimension.
     """
     divided = {}
-    check_reduced(x)
-    for dimension, entry in enumerate(jax.typeof(x).sharding.spec):
+    spec = jax.typeof(x).sharding.spec
+    if spec.unreduced:
+        raise NotImplementedError(
+            f"dmljax: an array of sizes {show(x.shape)} is unreduced over the mesh "
+            f"axes {sorted(spec.unreduced)}; jax.reshard to another sharding sums it."
+        )
+    for dimension, entry in enumerate(spec):
         if entry:
             divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
     return divided
-
-
-def check_reduced(x: Array) -> None:
-    """Requires that the devices hold parts or copies of an array, and not summands."""
-    names = jax.typeof(x).sharding.spec.unreduced
-    if names:
-        raise NotImplementedError(
-            f"dmljax: an array of sizes {show(x.shape)} is unreduced over the mesh "
-            f"axes {sorted(names)}; jax.reshard to another sharding sums it."
-        )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -134,9 +129,9 @@ def _by_shard_map(
         mesh=mesh,
         in_specs=tuple(sharding.spec for sharding in shardings),
         out_specs=tuple(sharding.spec for sharding in results),
-        # No names stand for all axes. With some of them, JAX may end the process for a
-        # vmap over another axis (docs/development/lab_notes.md, "Manual axes must be
-        # sorted"). Other kinds of axes of a caller's mesh stay as they are.
+        # No names stand for all axes. Where only some axes are manual, JAX may end the
+        # process for a vmap over another axis (docs/development/lab_notes.md, "Manual
+        # axes must be sorted"). Axes of other kinds stay as they are.
         axis_names=set() if are_explicit else manual,
         # The check compares on which devices values vary. If JAX does not say it, the
         # operands can't be made to vary alike.
@@ -151,7 +146,7 @@ def by_xla(
 ) -> Callable[..., Any]:
     """Lets XLA divide a function of arrays that are sharded over explicit axes.
 
-    `shardings` are those of the results.
+    The results have these `shardings`.
     """
     axes = zip(mesh.axis_names, mesh.axis_types, strict=True)
     explicit = tuple(name for name, axis_type in axes if axis_type == AxisType.Explicit)

@@ -241,7 +241,7 @@ if not blocks.SIMULATED:  # then the kernel runs as code per thread, too
 ALONE = ("devices", "export", "manual axes", "weak type", "compute capability")
 HIDDEN = [PER_THREAD] + [(name,) for name in ALONE]
 # Each JAX has one of these two names.
-SECOND = {"manual axes": "manual axes in JAX 0.9"}
+SECOND = {"manual axes": "old manual axes"}
 
 
 @functools.cache

@@ -7,7 +7,7 @@ docs/development/design.md defines *form*, *line* and *row*. The formulas are in
 `dmljax._nonzero_forms`; the kernels for GPUs repeat them for numbers without a sign.
 `dmljax._nonzero_kernels` chooses a kernel, and imports it when it is lowered.
 
-All files use these words in one sense each. `gpu` defines more of them.
+All files use each of these words in one sense. `gpu` defines more words.
 
 - *program*: one run of a kernel, for one point of the grid.
 - *plan*: the sizes, types and attributes of a call, and all that follows from them

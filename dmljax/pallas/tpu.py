@@ -8,8 +8,8 @@ words of 4 elements:
     rows         0110 0110 | 1101 1101 1101
 
 The kernel visits the bit words in order, and overwrites all rows of one or two
-registers from the first row on. The next bit word overwrites the rows that are not of
-this one.
+registers from the first row on. The next bit word overwrites the rows behind its own
+first row.
 
 A *register* of a TPU has 128 *lanes*. Pallas copies *blocks* of arrays into fast
 memory, and scalars into a memory of their own, SMEM
@@ -30,8 +30,8 @@ from jax.experimental.pallas import tpu
 from dmljax._jax import manual_axes
 from dmljax._nonzero_forms import (
     BIT_WORD,
+    Layout,
     find_bit,
-    layout_of,
     nonzero_words,
     valid_rows,
 )
@@ -43,7 +43,7 @@ WORDS = 1024  # bit words of a block
 
 def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
     """Returns the kernel; None if it can't count the elements or rows in 31 bits."""
-    layout = layout_of(shape, **static)
+    layout = Layout.of(shape, **static)
     elements = pl.cdiv(layout.elements, BIT_WORD) * BIT_WORD * layout.lines
     most = max(elements, _most_rows(layout.lines, layout.rows))
     return nonzero_coordinates if most < 2**31 - 2 * WORDS * BIT_WORD else None
@@ -70,7 +70,7 @@ def compact(words: Array, starts: Array, rows: int) -> Array:
     bits, places = _fill_forward(words.ravel(), first.ravel(), ends[-1:], most)
     before = places % np.uint32(BIT_WORD)
     offset = (places - before + find_bit(bits, before)).ravel()
-    # For uint32 and a few rows, libtpu 0.0.48 ends the process: it mixes integer types.
+    # Indices of type uint32 and few rows may end the process: the compiler mixes types.
     start = begin.astype(np.int32)
     of_line = jax.vmap(lambda i: lax.dynamic_slice(offset, (i,), (rows,)))(start)
     line = lax.iota(np.uint32, lines) * np.uint32(width * BIT_WORD)

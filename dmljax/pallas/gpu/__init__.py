@@ -12,7 +12,7 @@ here, and these:
 - *number*: an integer without a sign, or a truth value, that a thread holds.
 - *memory*: an array that threads load from and store to. A *shared* memory is one that
   all threads of a program have for themselves.
-- *word*: 32 bits of memory: one, two or four neighbouring elements. The first of them
+- *word*: 32 bits of memory: one, two or four neighbouring elements. The first element
   has the lowest bits.
 - *post*: a word by which a program tells a number to others.
 

@@ -1,11 +1,11 @@
-"""NONZERO_COORDINATES on a GPU: count, tell the others, write.
+"""NONZERO_COORDINATES on a GPU: count, exchange counts, write.
 
 XLA packs the flags of a batch of lines, one bit for each element, and fuses that with
 whatever computes the mask. The kernel reads bits alone. The output has rows, one for
 each non-zero element, with a value for each *column* of the coordinates.
 
-A row belongs behind those of all non-zeros before it in the line, so programs tell each
-other their counts. Each program has a *share* of a line, and does all of it:
+A row belongs behind the rows of all earlier non-zeros of the line, so programs tell
+each other their counts. Each program has a *share* of a line, from reading to writing:
 
     input      0 5 0 0 | 0 0 0 0 | 7 1 0 2     shares of 4 in this drawing
     bit words    .x..      ....      xx.x      in shared memory
@@ -24,14 +24,15 @@ the *tail*, and hold the fill value. They are divided among the programs, too: e
 fills as many as its share has zeros. If `size=` asks for fewer rows, those past the
 last are left out. With `fill=None`, nothing is filled.
 
-A *bit word* is that of `_nonzero_forms`. A *tile* is 1024 elements: a bit word for each
+`_nonzero_forms` defines *bit words*. A *tile* is 1024 elements: a bit word for each
 thread of a warp. A *chunk* is one tile or four, which a warp loads at once. A share has
 a chunk or more for each warp. `_nonzero_rows` says how rows are written. Lines of one
 tile or less are divided in another way (`_nonzero_tiles`).
 
 Nothing reads the input twice, and only counts go from one program to another.
 
-Here belong the steps of a program until it writes rows. `_nonzero_plan` divides lines.
+This module has the steps of a program until it writes rows. `_nonzero_plan` divides
+lines.
 """
 
 from collections.abc import Sequence
@@ -41,7 +42,7 @@ import jax
 import numpy as np
 from jax import Array, lax
 
-from dmljax._nonzero_forms import BIT_WORD, Layout, layout_of, on_lines, pack
+from dmljax._nonzero_forms import BIT_WORD, Layout, on_lines, pack
 from dmljax._types import Form, Outputs
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
@@ -63,7 +64,7 @@ from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 
 def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
     """Returns the kernel; None if it can't have a program for each share of a line."""
-    is_possible = plan_of(layout_of(shape, **static)) is not None
+    is_possible = plan_of(Layout.of(shape, **static)) is not None
     return nonzero_coordinates if is_possible else None
 
 
@@ -152,7 +153,7 @@ def _ones(t: Any, words: Sequence[Any]) -> Any:
 
 
 def _sum_programs(p: NonzeroProgram, index: Any, total: Any) -> Any:
-    """Posts the share's total, and returns the sum of those of the programs before.
+    """Posts the share's total, and returns the sum of all totals before it in the line.
 
     A line of 2^32 elements has 2^15 programs, of 2^17 elements each, and a thread waits
     for at most 128 posts. All programs together read 2^29 posts. These are 2 GiB from
@@ -182,15 +183,15 @@ def _write_chunk(
 ) -> None:
     """Writes the rows of a chunk with `count` non-zeros, from row `row` of the line on.
 
-    `offset` is that of the share in its tensor.
+    The share begins at `offset` in its tensor.
     """
     t = p.t
     tiles = p.plan.chunk
     first = chunk * (tiles * WARP)  # its first bit word
     offset = offset + first * BIT_WORD
 
-    # A sparse chunk is listed at once. On an H200, "elements above a limit" takes 0.134
-    # ms without this, and 0.130 with it and by CUB (docs/development/lab_notes.md).
+    # A sparse chunk is listed at once, which is faster than tile by tile
+    # (docs/development/lab_notes.md).
     with t.when(count < TILE):
         words = p.bit_words.words(first + p.lane * tiles, tiles)
         ones = _ones(t, words)
@@ -214,8 +215,8 @@ def _write_tail(
     """Fills as many rows as the share has zeros, counted from the end.
 
     `before` elements before the share are not zero, and `total` of the share. The zeros
-    before the share fill the last rows, and those of the share the rows in front of
-    these. When all programs have ended, each row is written. For example, programs 0
+    before the share fill the last rows, and the zeros of the share fill the rows in
+    front. When all programs have ended, each row is written. For example, programs 0
     and 1 have shares of four:
 
         elements     0 5 0 0 | 7 1 0 2

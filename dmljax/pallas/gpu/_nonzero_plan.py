@@ -16,12 +16,12 @@ from dmljax.pallas.gpu import WARP
 
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program, at most
-# Tiles of a chunk: a thread loads four bit words at once, 16 bytes. A line of so few
-# tiles has a chunk for each tile, so that more warps have work.
+# Tiles of a chunk: a thread loads four bit words at once, 16 bytes. A line of at most
+# FEW_TILES has a chunk for each tile, so that more warps have work.
 CHUNK = 4
 FEW_TILES = 16
-# A share grows where there would be more programs. An H100 or H200 has 132 processors,
-# and each runs several programs at once.
+# A share grows where there would be more programs. A GPU has some 132 processors, and
+# each runs several programs at once.
 PROGRAMS = 1024
 # The chunks of a warp. A share has no more chunks than one warp can sum.
 MOST_CHUNKS = WARP // WARPS

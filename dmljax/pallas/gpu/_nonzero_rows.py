@@ -8,7 +8,7 @@ has one bit word of a tile, and stores one value at a time:
     rows         (0,1) (1,3) (2,0) ..    in sizes (3, 4); side by side in the output
     threads       0 1   2 3   4 5        which thread stores the value
 
-Here belongs how rows are made and stored. How many lie before a tile does not.
+This module writes rows; `_nonzero_coordinates` decides where they start.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,16 +31,15 @@ def write_tile(
 ) -> Any:
     """Writes the rows of a tile from row `row` of its line on, by a warp.
 
-    `word` is the thread's bit word, and `offset` that of the tile in its tensor. The
-    result is the row after the last one of the tile.
+    `word` is the thread's bit word. The tile begins at `offset` in its tensor. The
+    result is the row after the last row of the tile.
     """
     t = p.t
     ones = t.ones(word)
     ends = t.warp_scan(ones)
     count = t.shuffle(ends, WARP - 1)
     with t.when((count > 0) & (row < p.plan.rows)):
-        # Masks of lengths have many full tiles. They take up to 1.35 times as long on
-        # an H100 if full tiles are listed as well.
+        # Masks of lengths have many full tiles, which are faster without a list.
         with t.when(count == TILE):
             _write_elements(p, line, row, count, offset, lambda i: i)
         with t.when(count != TILE):
@@ -64,8 +63,8 @@ def list_ones(
     t = p.t
 
     def list_lowest(word: Any, slot: Any) -> Sequence[Any]:
-        # `word & lower` clears the lowest set bit. `word ^ lower` is that bit and all
-        # below it.
+        # `word & lower` clears the lowest set bit. `word ^ lower` has this bit and all
+        # lower bits.
         lower = word - 1
         p.listed.store(slot, element + (t.ones(word ^ lower) - 1))
         return [word & lower, slot + 1]
@@ -125,26 +124,25 @@ def store_rows(
 ) -> None:
     """Stores the values of `rows` rows, from row `start` of all lines on.
 
-    This many `threads`, a power of two, call it together, and store side by side.
-    `thread` is the index of this one.
+    All of `threads` threads, a power of two, call it together, and store side by side.
+    `thread` is the index of the calling thread.
     """
     t = p.t
     columns = p.plan.columns
-    # The first of the threads stores at a multiple of their number: of 128 bytes for a
-    # warp, of 512 or 1024 for a program. In the kernel that read elements, stores at
-    # any address took 1.4 times as long as at multiples of 128 bytes
+    # The first thread stores at a multiple of the number of threads: of 128 bytes for a
+    # warp, of 512 or 1024 for a program. Stores at other addresses are slower
     # (docs/development/lab_notes.md, "Aligned fills").
     #
     #     |. . . a|b c d e|f g h i|j . . .|    four threads store the values a to j
-    #      0     early               end     offsets
+    #      0     begin               end     offsets
     first = start * columns
-    early = t.narrow(first) % threads
-    end = early + rows * columns
-    out = p.out.part(first - early)
+    begin = t.narrow(first) % threads
+    end = begin + rows * columns
+    out = p.out.part(first - begin)
 
     def store(i: Any) -> None:
         offset = i * threads + thread
-        with t.when((offset >= early) & (offset < end)):
-            out.store(offset, value(offset - early))
+        with t.when((offset >= begin) & (offset < end)):
+            out.store(offset, value(offset - begin))
 
     t.loop((end + (threads - 1)) // threads, store)

@@ -25,13 +25,13 @@ from dmljax._jax import code_per_thread
 from dmljax.pallas.gpu import WARP, Body
 
 _parts = code_per_thread()
-assert _parts is not None  # `_launch` imports this module where JAX has all of it
+assert _parts is not None  # else no kernel is launched
 inline, reference_type, address_of, ir, dialects = _parts
 arith = dialects.arith
 gpu = dialects.gpu
 llvm = dialects.llvm
 compare = arith.CmpIPredicate
-integer = ir.IntegerType.get_signless  # MLIR's type of integers of so many bits
+integer = ir.IntegerType.get_signless  # MLIR's type of integers, by number of bits
 
 _ALL_OF_A_WARP = 2**WARP - 1  # a bit for each of its threads
 # The bit of a word in memory that says that it was posted. With it, the word is less
@@ -95,7 +95,7 @@ class Number:
         return int(self.value.type.width)
 
     def in_bits(self, bits: int) -> "Number":
-        """Returns the number in so many bits, not fewer than it has."""
+        """Widens the number to `bits` bits."""
         if self.bits == bits:
             return self
         return Number(arith.extui(integer(bits), self.value))
@@ -124,7 +124,7 @@ class Memory:
         return self.words(offset, 1)[0]
 
     def words(self, offset: Any, elements: int) -> list[Number]:
-        """Loads so many elements from this offset on, as words of 32 bits.
+        """Loads `elements` elements from this offset on, as words of 32 bits.
 
         Their address must be a multiple of their size.
         """
@@ -155,7 +155,7 @@ class Memory:
     def post(self, offset: Any, number: Number) -> None:
         """Posts a number of at most 31 bits for other programs, at most once.
 
-        `relaxed` is enough, because the word has all that the others read:
+        `relaxed` is enough, because other programs read this word alone:
         https://docs.nvidia.com/cuda/parallel-thread-execution/#memory-consistency-model
         """
         llvm.inline_asm(
@@ -263,7 +263,7 @@ class Threads:
     def warp_scan(self, number: Number) -> Number:
         """Adds up the numbers of this thread and of those below it in the warp.
 
-        The steps are those of Hillis and Steele (https://doi.org/10.1145/7902.7903).
+        Hillis and Steele describe the steps (https://doi.org/10.1145/7902.7903).
         """
         lane = self.thread % WARP
         for distance in (1, 2, 4, 8, 16):
