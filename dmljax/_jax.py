@@ -9,7 +9,6 @@ What the package does with a name belongs to the callers.
 import contextlib
 import dataclasses
 import importlib
-import inspect
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -62,6 +61,7 @@ UNDOCUMENTED = {
     "code per thread": "inline_mgpu",
     "reference": "RefType",
     "pointer": "utils.memref_ptr",
+    "mesh of threads": "Mesh",
     "dialects": "dialects",
     # Of a device. Without it, a kernel is taken to serve the GPU of this machine, and
     # JAX raises an error when it compiles the kernel for an older GPU.
@@ -256,11 +256,12 @@ def code_per_thread() -> tuple[Any, ...] | None:
       builds MLIR;
     - the class of the types of the function's arguments;
     - a function that takes a reference, and returns its address;
+    - the class that says how many programs and threads a kernel has;
     - MLIR's types, attributes and places to insert operations;
     - MLIR's operations, by dialect.
 
-    The result is None where JAX lacks a part, or where its function that launches a
-    kernel has other parameters.
+    The result is None where JAX lacks a part, or is older than those that have run our
+    kernels.
     """
     # The import of a dialect makes it an attribute of `dialects`.
     names = ("arith", "gpu", "llvm", "nvvm", "scf")
@@ -270,11 +271,10 @@ def code_per_thread() -> tuple[Any, ...] | None:
     reference = _read("reference", mosaic_gpu)
     pointer = _read("pointer", module("jax.experimental.mosaic.gpu"))
     dialects = _read("dialects", module("jaxlib.mlir"))
-    parts = inline, reference, pointer, module("jaxlib.mlir.ir"), dialects
-    if None in (*parts, *imported):
-        return None
-    launch = inspect.signature(mosaic_gpu.kernel)
-    return parts if "out_type" in launch.parameters else None
+    mesh = _read("mesh of threads", mosaic_gpu)
+    parts = inline, reference, pointer, mesh, module("jaxlib.mlir.ir"), dialects
+    lacks_a_part = None in (*parts, *imported)
+    return None if lacks_a_part or VERSION < (0, 10, 2) else parts
 
 
 def compute_capability() -> tuple[int, ...] | None:

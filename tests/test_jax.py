@@ -39,17 +39,17 @@ DOCUMENTED = {
     "jax": """
         Array Device ShapeDtypeStruct __version__ checkpoint config
         custom_jvp debug_infs debug_nans device_get device_put disable_jit enable_x64
-        jit local_devices make_jaxpr named_scope reshard shard_map typeof vmap
+        jit local_devices named_scope new_ref reshard shard_map typeof vmap
     """,
     "jax.custom_batching": "custom_vmap",
     "jax.core": "ShapedArray Tracer max_dim",
     "jax.dtypes": "canonicalize_dtype prng_key",
     "jax.errors": "ConcretizationTypeError JaxRuntimeError",
     "jax.experimental.pallas": """
-        BlockSpec cdiv ds get_global pallas_call program_id when
+        BlockSpec cdiv ds kernel pallas_call program_id run_scoped when
     """,
     "jax.experimental.pallas.mosaic_gpu": """
-        CompilerParams LoweringSemantics SMEM SemaphoreType kernel
+        CompilerParams LoweringSemantics SMEM kernel
     """,
     "jax.experimental.pallas.tpu": "PrefetchScalarGridSpec SMEM",
     "jax.export": "is_symbolic_dim register_pytree_node_serialization",
@@ -218,7 +218,7 @@ USES = {
     "kernel": lambda: by_kernel(X),
 }
 LACKS = "it needs .*mosaic_gpu as JAX 0.10.2 has it, while this is JAX"
-PER_THREAD = ("code per thread", "reference", "pointer", "dialects")
+PER_THREAD = "code per thread", "reference", "pointer", "mesh of threads", "dialects"
 NEEDED = ("lower", "operand types", "result types")
 # The uses that fail without a name, and a part of the message. All other uses give the
 # same result as before. Of the names that every operator needs, we test one use.

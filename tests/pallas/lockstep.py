@@ -57,6 +57,10 @@ class Memory:
         word = self.load(offset)
         return np.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
 
+    def take(self, offset):
+        """Gives the numbers in the reverse order of the programs."""
+        return self.threads.number(len(self.threads.program) - 1 - self.threads.program)
+
     def load(self, offset):
         return self.words(offset, 1)[0]
 

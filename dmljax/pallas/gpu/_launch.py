@@ -3,10 +3,13 @@
 Here belongs how Pallas runs such code. `_threads` has the operations of a thread.
 """
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 from jax import Array
 from jax.experimental import pallas as pl
 
@@ -31,7 +34,7 @@ def launch_threads(
 
     - a `_threads.Threads`, or the simulator's;
     - a memory of each operand, and of each output;
-    - if there are `posts`, a memory of so many, by which programs tell each other
+    - if there are `posts`, a memory of as many words, by which programs tell each other
       numbers. They hold 0 when the launch begins;
     - a memory of each of `shared`, sizes and types of memories that each program has;
     - `static` as keywords, among them the plan.
@@ -44,38 +47,45 @@ def launch_threads(
 
     from dmljax.pallas.gpu import _threads
 
-    arrays = len(operands) + len(outputs)
-
     def of_thread(_: Any, *references: Any) -> None:
         memories = map(_threads.Memory.of, references)
         kernel(_threads.Threads(warps * WARP), *memories, **static)
 
-    # Pallas calls this with references to the arrays, and then to shared memories. The
-    # kernel gets the posts in between: an array of semaphores, because Pallas has no
-    # other global memory that it fills with zeros before each launch. JAX 0.10.2 and
-    # 0.11.2 do so, and a comment there promises it "at the moment". We use them as
-    # plain memory, and they end with other numbers: look at this again with each new
-    # JAX.
-    def body(*references: Any) -> None:
-        kind = mosaic_gpu.SemaphoreType.REGULAR
-        posted = [pl.get_global(kind((posts,)))] if posts else []
-        references = (*references[:arrays], *posted, *references[arrays:])
+    # Pallas calls this with references to the operands and posts, the outputs and the
+    # shared memories. The kernel takes the posts behind the outputs.
+    def in_order(*references: Any) -> None:
+        arrays, posted = len(operands), len(operands) + bool(posts)
+        made = posted + len(outputs)
+        references = (
+            *references[:arrays],
+            *references[posted:made],
+            *references[arrays:posted],
+            *references[made:],
+        )
         kinds = (_threads.reference_type(),) * len(references)
         _threads.inline(arg_types=kinds)(of_thread)(*references)
 
-    launch: Callable[..., Sequence[Array]] = mosaic_gpu.kernel(
+    def body(*references: Any) -> None:
+        pl.run_scoped(
+            functools.partial(in_order, *references),
+            *(mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared),
+            collective_axes="warps",
+        )
+
+    body.__name__ = f"dmljax_{operator}"
+    types = [
+        jax.ShapeDtypeStruct(x.shape, x.dtype, **manual_axes(jax.typeof(operands[0])))
+        for x in outputs
+    ]
+    launch: Callable[..., Sequence[Array]] = pl.kernel(
         body,
-        out_type=tuple(
-            jax.ShapeDtypeStruct(
-                x.shape, x.dtype, **manual_axes(jax.typeof(operands[0]))
-            )
-            for x in outputs
+        types,
+        mesh=_threads.mesh_of(
+            grid=(programs,),
+            grid_names=("program",),
+            num_threads=warps // 4,
+            thread_name="warps",
         ),
-        scratch_types=[mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared],
-        grid=(programs,),
-        grid_names=("program",),
-        num_threads=warps // 4,
-        thread_name="warps",
         compiler_params=mosaic_gpu.CompilerParams(
             # Kernels have barriers where they need them.
             unsafe_no_auto_barriers=True,
@@ -83,6 +93,7 @@ def launch_threads(
             # layout of arrays, though there are none, and trace twice as long.
             lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
         ),
-        kernel_name=f"dmljax_{operator}",
     )
-    return launch(*operands)
+    # A reference says to XLA that the launch changes these zeros.
+    words = [jax.new_ref(jnp.zeros(posts, np.uint32))] if posts else []
+    return launch(*operands, *words)

@@ -14,9 +14,9 @@ each other their counts. Each program has a *share* of a line, from reading to w
     offsets      1                 8 9 11      in rows, from row `before` on
     zeros          3         4         1       fill as many rows, from the end on
 
-A program waits for the counts of those before it. A GPU starts programs in the order of
-their indices, so those have started, and they post their counts before they wait: every
-program gets an answer. NVIDIA's CUB relies on this order, too
+A program waits for the counts of earlier shares. It takes the next share when it
+starts, so the programs of earlier shares have started, and they post their counts
+before they wait: every program gets an answer
 (https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan).
 
 A program need not know the number of non-zeros behind it. The rows past the count are
@@ -98,8 +98,9 @@ def nonzero_coordinates(flags: Array, origin: Array | None, layout: Layout) -> O
 def find_in_shares(t: Any, *memories: Any, plan: LongPlan) -> None:
     """Reads a program's share, and writes its rows."""
     p = NonzeroProgram.of(t, memories, plan)
-    line = t.program // plan.programs_of_line
-    index = t.program % plan.programs_of_line  # of the share in its line
+    share = p.next_share()
+    line = share // plan.programs_of_line
+    index = share % plan.programs_of_line  # of the share in its line
     _read_share(p, line, index)
     t.barrier()  # so that each warp sees the counts of all chunks
     # Thread i of a warp has the sums of chunk i. Each warp computes them for itself.
@@ -109,7 +110,7 @@ def find_in_shares(t: Any, *memories: Any, plan: LongPlan) -> None:
     counts = t.select(has_chunk, loaded, 0)
     ends = t.warp_scan(counts)
     total = t.shuffle(ends, WARP - 1)
-    before = _sum_programs(p, index, total) if plan.posts else t.constant(0)
+    before = _sum_programs(p, share, index, total) if plan.posts else t.constant(0)
     # The last program knows the count of the line.
     with t.when((index == plan.programs_of_line - 1) & (t.thread == 0)):
         p.counts.store(line, before + total)
@@ -152,7 +153,7 @@ def _ones(t: Any, words: Sequence[Any]) -> Any:
     return count
 
 
-def _sum_programs(p: NonzeroProgram, index: Any, total: Any) -> Any:
+def _sum_programs(p: NonzeroProgram, share: Any, index: Any, total: Any) -> Any:
     """Posts the share's total, and returns the sum of all totals before it in the line.
 
     A line of 2^32 elements has 2^15 programs, of 2^17 elements each, and a thread waits
@@ -162,8 +163,8 @@ def _sum_programs(p: NonzeroProgram, index: Any, total: Any) -> Any:
     t = p.t
     warps = p.plan.warps
     with t.when(t.thread == 0):
-        p.posts.post(t.program, total)
-    first = t.program - index  # the first program of the line
+        p.posts.post(share, total)
+    first = share - index  # the first share of the line
 
     def wait(i: Any, found: Any) -> Sequence[Any]:
         return [found + p.posts.wait(first + i * t.threads + t.thread)]

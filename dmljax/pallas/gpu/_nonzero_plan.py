@@ -127,8 +127,8 @@ class LongPlan(_Lines):
 
     @property
     def posts(self) -> int:
-        """The number of posts: one for each program, if programs share a line."""
-        return self.programs if self.programs_of_line > 1 else 0
+        """The words of programs that share lines: a post for each, and a counter."""
+        return self.programs + 1 if self.programs_of_line > 1 else 0
 
     @property
     def shared(self) -> list[tuple[int, Any]]:
@@ -187,6 +187,16 @@ class NonzeroProgram:
     def lane(self) -> Any:
         """The index of the thread in its warp."""
         return self.t.thread % WARP
+
+    def next_share(self) -> Any:
+        """Returns the first share, of all lines, that no program has taken."""
+        t = self.t
+        if self.posts is None:
+            return t.program
+        with t.when(t.thread == 0):
+            self.warp_sums.store(0, self.posts.take(self.plan.programs))
+        t.barrier()
+        return self.warp_sums.load(0)
 
     def words(self, line: Any, word: Any, count: int) -> list[Any]:
         """Loads `count` bit words of a line from bit word `word` on.

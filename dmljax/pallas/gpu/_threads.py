@@ -26,7 +26,7 @@ from dmljax.pallas.gpu import WARP, Body
 
 _parts = code_per_thread()
 assert _parts is not None  # else no kernel is launched
-inline, reference_type, address_of, ir, dialects = _parts
+inline, reference_type, address_of, mesh_of, ir, dialects = _parts
 arith = dialects.arith
 gpu = dialects.gpu
 llvm = dialects.llvm
@@ -172,6 +172,18 @@ class Memory:
             integer(32), [self._address(offset)], _WAIT, "=r,l", has_side_effects=True
         )
         return Number(word) & (_POSTED - 1)
+
+    def take(self, offset: Any) -> Number:
+        """Adds 1 to a word, and returns what it held: a new number for each caller."""
+        return Number(
+            llvm.inline_asm(
+                integer(32),
+                [self._address(offset)],
+                "atom.relaxed.gpu.global.add.u32 $0, [$1], 1;",
+                "=r,l",
+                has_side_effects=True,
+            )
+        )
 
     def _address(self, offset: Any) -> Any:
         offset = offset if isinstance(offset, Number) else constant(offset)

@@ -144,7 +144,7 @@ def test_no_array_has_a_value_for_each_row(launch):
     (bits,), options = launch.call_args.args[1:], launch.call_args.kwargs
     assert (bits.dtype, bits.size) == (np.uint8, x.size // 8)
     assert [out.size for out in options["outputs"]] == [1, 10]
-    assert options["posts"] == options["programs"]
+    assert options["posts"] == options["programs"] + 1
     assert options["programs"] <= x.size // (constants.WARPS * TILE)
 
 
@@ -158,7 +158,7 @@ def test_programs_and_posts_of_many_lines(launch, shares, more):
     options = launch.call_args.kwargs
     programs = lines * (shares + more)
     assert options["programs"] == programs
-    assert options["posts"] == (programs if shares + more > 1 else 0)
+    assert options["posts"] == (programs + 1 if shares + more > 1 else 0)
 
 
 @needs_kernels
