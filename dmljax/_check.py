@@ -81,7 +81,7 @@ def require_same(
     values: Mapping[str, Any],
     remedy: str | None = None,
 ) -> None:
-    """Requires that tensors, by name, agree with the first of them in `what`.
+    """Requires that tensors, by name, agree with the first tensor in `what`.
 
     A message about arrays has a remedy, which may be empty. A message about a
     descriptor has none, and calls its tensors by DirectML's names.

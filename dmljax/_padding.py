@@ -77,9 +77,9 @@ def padding(
         of floats, is truncated toward zero, and saturates; NaN becomes 0.
 
     Returns:
-      An array of the type of `x`. Its size along each axis is that of `x` plus both
-      paddings. It is differentiable in `x` and, with CONSTANT, in `value`. The gradient
-      in `x` has the same bits in every run.
+      An array of the type of `x`. Its size along each axis is the size of `x` plus
+      both paddings. It is differentiable in `x` and, with CONSTANT, in `value`. The
+      gradient in `x` has the same bits in every run.
 
     Raises:
       DescriptorError: if a padding does not have one integer for each axis of `x`, or
@@ -118,7 +118,7 @@ def padding(
 
 
 def _as_mode(mode: Any) -> PaddingMode:
-    """Returns the mode of a name or a number: all of them share a compiled program."""
+    """Returns the mode of a name or a number. Equal modes share a compiled program."""
     name = "mode (PaddingMode)"
     if isinstance(mode, (Array, np.ndarray)):
         mode = as_integer(NAME, name, mode)

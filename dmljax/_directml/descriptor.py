@@ -41,8 +41,8 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
 
     In place of a tuple you may write any sequence, and in place of an enum its number.
 
-    To describe another operator, write a subclass. Its fields are those of the C
-    struct, in snake_case and in the struct's order. The checks read the class variables
+    To describe another operator, write a subclass. Its fields are the fields
+    of the C struct, in snake_case and in its order. The checks read the class variables
     below. `output_shapes` checks the rules that no other operator has, and `evaluate`
     calls the operator's function. The type parameter ``Result`` is the type of its
     result.

@@ -16,7 +16,7 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     """Describes NONZERO_COORDINATES, as DML_NONZERO_COORDINATES_OPERATOR_DESC does.
 
     The operator returns a ``NonzeroCoordinates``. Its arrays have the sizes of the
-    output tensors; that of a tensor with strides is a flat buffer. The rows past the
+    output tensors; a tensor with strides is a flat buffer. The rows past the
     count hold 0.
 
     Attributes:

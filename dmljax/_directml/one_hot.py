@@ -27,8 +27,8 @@ class OneHotDesc(OperatorDesc[Array]):
     All three tensors have the same rank.
 
     Attributes:
-      indices_tensor: the indices. Its sizes are those of the output, except along
-        `axis`, where its size is 1.
+      indices_tensor: the indices. It has the sizes of the output, but 1 along
+        `axis`.
       values_tensor: at least two elements. The first two are off and on.
       output_tensor: a tensor of the type of `values_tensor`.
       axis: the dimension of the sequences, at least 0 and less than the rank.
@@ -63,8 +63,8 @@ class OneHotDesc(OperatorDesc[Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the indices, with the output's size along the axis."""
-        # ONNX Runtime gives ValuesTensor rank 4 whatever the others have. The page
-        # forbids that.
+        # ONNX Runtime gives ValuesTensor rank 4 beside tensors of any rank. The
+        # page forbids that.
         indices, values, output = (tensor.sizes for tensor in self.tensors().values())
         rank = len(indices)
         ranks = {

@@ -52,8 +52,8 @@ class Operator(Struct, Generic[Result], eq=False):
     Raises:
       DescriptorError: if the descriptor breaks a rule, or, in a call, if an array does
         not fit its tensor.
-      TypeError: if `desc` is not a descriptor, if a field of it must be an integer or a
-        sequence and is not, or, in a call, if there are too few or too many arrays.
+      TypeError: if `desc` is not a descriptor, if a field that must be an integer
+        or a sequence is not, or, in a call, if there are too few or too many arrays.
 
     >>> import jax.numpy as jnp
     >>> from dmljax import DataType, ElementWiseIfDesc, Operator, TensorDesc
@@ -158,8 +158,8 @@ def create_operator(
     Raises:
       DescriptorError: if the descriptor breaks a rule, or there is no such feature
         level. The returned operator raises it if an array does not fit its tensor.
-      TypeError: if `desc` is not a descriptor, or if a field of it must be an integer
-        or a sequence, and is not.
+      TypeError: if `desc` is not a descriptor, or if a field that must be an integer
+        or a sequence is not.
 
     >>> import jax.numpy as jnp
     >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc

@@ -25,8 +25,8 @@ class PaddingDesc(OperatorDesc[Array]):
 
     Attributes:
       input_tensor: the tensor that the padding is added to.
-      output_tensor: a tensor of the input's type. Its size along each axis is that of
-        the input plus both paddings.
+      output_tensor: a tensor of the input's type. Its size along each axis is
+        the input's size plus both paddings.
       padding_mode: where the values of the padding come from.
       padding_value: a FLOAT, used only by CONSTANT. For an integer tensor it is
         truncated toward zero, a value out of range becomes the nearest one in range,

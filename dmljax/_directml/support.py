@@ -85,7 +85,7 @@ def check_support(
             f"{operator}: the operator exists from feature level {first.label} on, "
             f"while the feature level asked for is {level.label}."
         )
-    # An entry is complete: it replaces those of earlier levels.
+    # An entry is complete: it replaces the entries of earlier levels.
     entry = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():

@@ -1,7 +1,7 @@
 """The files that a model reads, and the limits on what it reads.
 
-A model of a few bytes may ask for any number of elements. We refuse too many of them
-before memory is allocated: otherwise such a file could end the process.
+A model of a few bytes may ask for any number of elements. We refuse a model
+that is too large before memory is allocated: it could end the process.
 
 Images are tensors {1, channels, height, width}. Pillow, an extra, reads and writes
 them. We import it only for an image.
@@ -30,7 +30,7 @@ from dmljax._check import (
 from dmljax._directml.tensor import DataType
 from dmljax._model.format import DATA_TYPES, ResourceFields
 
-# So many float32 take 1 GiB. A run holds about three copies of each resource.
+# 1 GiB of float32. A run holds about three copies of each resource.
 MOST_ELEMENTS = 2**28
 # Of the text of a model, and of another file beside its elements: a .npy file has a
 # header, and an image may have a profile.

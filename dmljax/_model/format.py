@@ -223,7 +223,7 @@ def _read_values(value: Any) -> Values:
             else:
                 elements.append(READERS[int | float].read(each, place))
         return elements
-    # The objects, by the field that no other of them has.
+    # The objects, each by a field that no other object has.
     objects = {"value": Repeated, "valueStart": Steps, "sourcePath": SourceFile}
     classes = [objects[key] for key in value if key in objects]
     if len(classes) != 1:

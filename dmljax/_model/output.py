@@ -43,8 +43,8 @@ class Targets:
         return self.resolved[name]
 
 
-# The commands that print or write, by their places in messages, with the resource that
-# each of them shows.
+# The commands that print or write, by their places in messages, each with the
+# resource that it shows.
 Shown = Mapping[str, tuple[Print | WriteFile, Version]]
 
 
@@ -74,7 +74,7 @@ def text_of(
     width = len(str(values.size))
     digits = 2 * values.itemsize
     bits = values.view(f"u{values.itemsize}")
-    # A text takes many times the memory of its elements, so we write so many at a time.
+    # A text takes many times the memory of its elements, so we write 4096 at a time.
     count = 2**12
     for start in range(0, values.size, count):
         texts = []

@@ -172,7 +172,7 @@ def _bind(
     dispatchable = dispatchables[command.dispatchable]
     desc = dispatchable.desc
     initial = dispatchable.bindings
-    # The bindings of the command replace those of the dispatchable.
+    # The bindings of the command replace the dispatchable's bindings.
     views = {**initial, **command.bindings}
     tensors = desc.tensors()
     names = list(map(c_name, tensors))
@@ -253,7 +253,7 @@ def _place_tensor(
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
     """Requires that no two outputs span the same part of a resource.
 
-    No page of DirectML says which of them would be left there.
+    No page of DirectML says which output would be left there.
     """
     for names in itertools.combinations(desc.outputs, 2):
         first, second = (bindings[name] for name in names)

@@ -49,7 +49,7 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
     if isinstance(fields.initial_values, SourceFile):  # a .npy file has its own
         data_type = DataType[values.dtype.name.upper()]
     # Without `sizeInBytes`, the bytes of a buffer are rounded up to a multiple of 4, as
-    # those of a tensor are. The bytes that rounding adds are not shown.
+    # a tensor's bytes are. The bytes that rounding adds are not shown.
     shown = values.nbytes
     size = -(-shown // 4) * 4
     if fields.size_in_bytes is not None:
@@ -90,7 +90,7 @@ def _initial_values(fields: ResourceFields, folder: Path, room: Room) -> np.ndar
 
 
 def _as_array(values: Any, data_type: DataType, what: str) -> np.ndarray:
-    """Makes an array of a number, or of a list of them. `what` names it in messages.
+    """Makes an array of a number or a list of numbers, which messages call `what`.
 
     An integer must fit. Python can't convert an integer past the largest double, while
     other numbers past the largest float become infinity.
