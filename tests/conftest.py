@@ -84,11 +84,18 @@ def folder(tmp_path, monkeypatch):
 
 
 @pytest.fixture(autouse=True, scope="session")
-def simulator():
-    """A CPU has simulated kernels of GPUs; with small blocks if there is no GPU."""
-    with pytest.MonkeyPatch.context() as patch, lockstep.registered():
+def small_blocks():
+    """Simulated kernels have small blocks."""
+    with pytest.MonkeyPatch.context() as patch:
         if blocks.SIMULATED:
             blocks.put(patch, blocks.SMALL)
+        yield
+
+
+@pytest.fixture(scope="module")
+def simulator():
+    """A CPU has simulated kernels of GPUs."""
+    with lockstep.registered():
         yield
 
 

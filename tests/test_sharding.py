@@ -25,6 +25,8 @@ from tests.subjects import FORMS
 from tests.subjects.padding import NARROW, pad_rows
 from tests.transforms.dense import assert_equal
 
+pytestmark = pytest.mark.usefixtures("simulator")
+
 # EVERY DIMENSION OF EVERY SAMPLE
 
 

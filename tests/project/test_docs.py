@@ -14,7 +14,6 @@ import dmljax.numpy
 import dmljax.onnx
 from benchmarks import ledger
 from dmljax.__main__ import main
-from dmljax._nonzero_kernels import KERNELS
 from dmljax._operators import OPERATORS
 from docs import programs
 from tests import compiling
@@ -27,13 +26,6 @@ EXAMPLES = [
 ]
 
 
-@pytest.fixture
-def no_simulator(monkeypatch):
-    """A CPU has no kernels, as for users."""
-    monkeypatch.delitem(KERNELS, "cpu", raising=False)
-
-
-@pytest.mark.usefixtures("no_simulator")
 @pytest.mark.parametrize("page", EXAMPLES)
 def test_examples_and_messages(page):
     # An exported program is for the default platform, and must run there.

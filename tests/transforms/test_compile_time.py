@@ -15,6 +15,8 @@ from tests.checks import slow
 from tests.subjects import SAMPLES, SUBJECTS
 from tests.transforms import dense
 
+pytestmark = pytest.mark.usefixtures("simulator")
+
 X = np.arange(12, dtype=np.float32).reshape(3, 4) % 5 - 1
 ROWS = np.array([3, 0, 5])
 LABELS = np.int32([[2, -1], [-3, 9]])

@@ -19,6 +19,8 @@ from tests.checks import (
 )
 from tests.subjects.nonzero_coordinates import KERNEL_EDGES, KERNEL_SAMPLES, SUBJECT
 
+pytestmark = pytest.mark.usefixtures("simulator")
+
 ON_TPUS = [name for name in SUBJECT.data_types if not name.startswith("complex")]
 ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
 WIDE = ("float64", "int64", "complex128")

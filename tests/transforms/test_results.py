@@ -13,6 +13,8 @@ from tests.checks import assert_same, check, each, needs_x64
 from tests.samples import named
 from tests.subjects import LINEAR, SAMPLES, SUBJECTS
 
+pytestmark = pytest.mark.usefixtures("simulator")
+
 
 def compiled(uses):
     """A program that runs all samples, each with its own arrays."""

@@ -27,6 +27,8 @@ from tests.subjects.one_hot import columns_of_32
 from tests.subjects.padding import NARROW, pad_rows
 from tests.transforms import dense
 
+pytestmark = pytest.mark.usefixtures("simulator")
+
 # BATCHES OF EVERY OPERATOR
 
 

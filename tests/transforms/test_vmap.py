@@ -2,9 +2,12 @@
 
 import jax
 import jax.numpy as jnp
+import pytest
 
 from tests.subjects import FORMS, KERNELS
 from tests.transforms import dense
+
+pytestmark = pytest.mark.usefixtures("simulator")
 
 
 @dense.each_operator()
