@@ -26,6 +26,8 @@ from tests.pallas import blocks
 from tests.pallas.nonzero import by_kernel
 from tests.project import test_layout
 
+pytestmark = pytest.mark.usefixtures("simulator")
+
 X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5
 PAIR = np.array([2, 7], np.float32)
 

@@ -165,24 +165,6 @@ def test_figures_are_in_the_ledger(page, heading):
     assert figures <= known
 
 
-# A docstring, or lines of comments.
-BLOCK = r'"""(?:.|\n)*?"""|(?:^ *#.*\n)+'
-
-
-def test_milliseconds_in_comments_are_in_the_ledger():
-    """Numbers with three decimals, in each comment or docstring that names a table."""
-    found = 0
-    for path in sorted((ROOT / "dmljax").rglob("*.py")):
-        for block in re.findall(BLOCK, path.read_text(), re.M):
-            tables = re.findall(r"benchmarks/results/([\w-]+)\.csv", block)
-            times = [x["wall_ms"] for table in tables for x in ledger.read(table)]
-            known = {format(ms, ".3f") for ms in times}
-            figures = {x for x in re.findall(r"\b0\.\d{3}\b", block) if tables}
-            assert figures <= known, f"{path.name}: {figures - known}"
-            found += len(figures)
-    assert found
-
-
 # NAMES AND LINKS
 
 

@@ -34,6 +34,7 @@ DENSITIES = (0.01, 1, 0.2, 0.6)  # of the quarters of an array
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("simulator")
 def test_no_access_is_a_race_and_every_barrier_is_needed():
     """Planted faults: a kernel without one of its barriers."""
     random = np.random.default_rng(0)
