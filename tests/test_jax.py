@@ -224,7 +224,10 @@ PER_THREAD = "code per thread", "reference", "pointer", "mesh of threads", "dial
 NEEDED = ("lower", "operand types", "result types")
 # The uses that fail without a name, and a part of the message. All other uses give the
 # same result as before. Of the names that every operator needs, we test one use.
-ERRORS = {("devices", "kernel"): (DescriptorError, "axis_context.num_devices")}
+ERRORS = {
+    ("devices", "kernel"): (DescriptorError, "axis_context.num_devices"),
+    ("manual axes", "mapped"): (ValueError, "Expected cotangent type"),
+}
 for name in NEEDED:
     ERRORS[name, "automatic"] = (
         NotImplementedError,
