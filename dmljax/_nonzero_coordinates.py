@@ -251,8 +251,8 @@ NONZERO_COORDINATES = OperatorPrimitive(
     outputs=_outputs,
     division=_division,
     on_platform={"cpu": forms.nonzero_walk},
-    auto_sharded=functools.partial(
-        forms.nonzero_words, running_sum=forms.sum_in_levels
+    auto_sharded=forms.on_lines(
+        functools.partial(forms.find_words, running_sum=forms.sum_in_levels)
     ),
     kernel=choose_kernel,
 )

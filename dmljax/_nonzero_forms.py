@@ -92,13 +92,21 @@ def valid_rows(count: Array, rows: int) -> Array:
 
 
 class Layout(NamedTuple):
-    """How a batch of tensors lies in lines. All numbers but `fill` are at least 1."""
+    """How a batch of tensors lies in lines."""
 
     batch: tuple[int, ...]
     sizes: tuple[int, ...]  # of a tensor
     rows: int  # that a form returns for each line
     columns: int  # the coordinates of a row
     fill: int | None  # what the rows past a count hold; None leaves them undefined
+
+    @classmethod
+    def of(
+        cls, shape: tuple[int, ...], *, rank: int, size: int | None, **more: Any
+    ) -> "Layout":
+        """Returns the layout of a batch of tensors with `rank` sizes each."""
+        batch, sizes = shape[: len(shape) - rank], shape[len(shape) - rank :]
+        return cls(batch, sizes, math.prod(sizes) if size is None else size, **more)
 
     @property
     def lines(self) -> int:
@@ -114,68 +122,35 @@ class Layout(NamedTuple):
         """The size for each column. A scalar has a coordinate, too."""
         return self.sizes[-self.columns :] or (1,)
 
-    @classmethod
-    def of(
-        cls,
-        shape: tuple[int, ...],
-        *,
-        rank: int,
-        size: int | None,
-        columns: int,
-        fill: int | None,
-    ) -> "Layout":
-        """Returns the layout of a batch of tensors with `rank` sizes each.
-
-        Scatters need elements and rows: an empty array and an empty result get one.
-        """
-        full = tuple(1 if n == 0 else n for n in shape)
-        split = len(shape) - rank
-        rows = math.prod(full[split:]) if size is None else size
-        return cls(full[:split], full[split:], 1 if rows == 0 else rows, columns, fill)
-
 
 def on_lines(find: Callable[..., Outputs]) -> Form:
     """Makes a form of a function of lines: it does batches, ranks and empty arrays.
 
     `find` takes flags, (lines, elements), the origin of each line, (lines,) or None for
     0, and the `Layout`. It returns counts, (lines,), and coordinates, (lines * rows *
-    columns) in any shape. The form takes flags, (*batch, *sizes), and returns counts,
-    (*batch,), and coordinates, (*batch, rows, columns). Its second operand, if any, is
-    the origin, with a size of 1 for each of `sizes`.
+    columns) in any shape.
+
+    The form takes flags, (*batch, *sizes), the origin of each tensor, if any, with a
+    size of 1 for each of `sizes`, and the operator's attributes. It returns counts,
+    (*batch,), and coordinates, (*batch, rows, columns).
     """
 
-    @functools.wraps(find)
-    def form(
-        flags: Array,
-        *origin: Array,
-        rank: int,
-        size: int | None,
-        columns: int,
-        fill: int | None,
-        **options: Any,
-    ) -> Outputs:
-        shape = flags.shape
-        layout = Layout.of(shape, rank=rank, size=size, columns=columns, fill=fill)
-        batch, sizes, rows, *_ = layout
-        if 0 in shape:
-            full = batch + sizes
-            more = [(0, m - n, 0) for n, m in zip(shape, full, strict=True)]
-            flags = lax.pad(flags, False, more)
+    def form(flags: Array, *origin: Array, **static: Any) -> Outputs:
+        layout = Layout.of(flags.shape, **static)
+        batch = layout.batch
+        shape = *batch, layout.rows, layout.columns
+        if 0 in (*flags.shape, layout.rows):
+            # Scatters and loops need an element and a row.
+            axes = range(len(batch), flags.ndim)
+            counts = lax.reduce_sum(flags.astype(np.uint32), axes)
+            return counts, lax.full(shape, layout.fill or 0, np.uint32)
         lines = lax.reshape(flags, (layout.lines, layout.elements))
         origins = None
-        if origin:
-            (of_parts,) = origin
-            of_each = jnp.broadcast_to(of_parts, (*batch, *[1] * rank))
+        for of_parts in origin:
+            of_each = jnp.broadcast_to(of_parts, (*batch, *[1] * len(layout.sizes)))
             origins = lax.reshape(of_each, (layout.lines,))
-        counts, coordinates = find(lines, origins, layout, **options)
-        counts = lax.reshape(counts, batch)
-        coordinates = lax.reshape(coordinates, (*batch, rows, columns))
-        if 0 in (*shape, size):
-            of_batch = shape[: len(batch)]
-            rows = math.prod(shape[len(batch) :]) if size is None else size
-            wanted = tuple(map(slice, (*of_batch, rows)))
-            return counts[wanted[:-1]], coordinates[wanted]
-        return counts, coordinates
+        counts, coordinates = find(lines, origins, layout)
+        return lax.reshape(counts, batch), lax.reshape(coordinates, shape)
 
     return form
 
@@ -280,8 +255,7 @@ def write_offsets(row: Array, rows: int) -> Array:
 # THE FORM FOR MANY ELEMENTS
 
 
-@on_lines
-def nonzero_words(
+def find_words(
     flags: Array,
     origin: Array | None,
     layout: Layout,
@@ -309,6 +283,9 @@ def nonzero_words(
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
         offset = compact(words, starts)
     return count, unravel_rows(offset, count, origin, layout, zeros=True)
+
+
+nonzero_words = on_lines(find_words)
 
 
 def scatter_bits(words: Array, starts: Array, rows: int) -> Array:

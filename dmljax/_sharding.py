@@ -103,29 +103,29 @@ def over_explicit_mesh(
     # those that have explicit axes, inside of the caller's own shard_map over others
     # (jax-ml/jax#29162). With jax.checkpoint there are none.
     run = jax.checkpoint(functools.partial(operator, **static))
-    # With "gather", these are the operands as each device gathers them.
-    operands = jax.reshard(operands, shardings)
     if by_parts:
-        manual = {name for names in independent.values() for name in names}
-        return _by_shard_map(run, mesh, operands, shardings, results, manual)
-    outputs: Outputs = by_xla(run, mesh, results)(*operands)
+        divided = _by_shard_map(run, mesh, shardings, results)
+    else:
+        divided = by_xla(run, mesh, results)
+    # With "gather", each device gathers the operands here.
+    outputs: Outputs = divided(*jax.reshard(operands, shardings))
     return outputs
 
 
 def _by_shard_map(
-    run: Callable[..., Outputs],
+    function: Callable[..., Any],
     mesh: AbstractMesh,
-    operands: Sequence[Array],
     shardings: Sequence[NamedSharding],
     results: Sequence[NamedSharding],
-    manual: set[str],
-) -> Outputs:
-    """Runs an operator on each device's part, over the mesh axes `manual`."""
+) -> Callable[..., Any]:
+    """Runs a function on each device's part of operands with these `shardings`."""
+    axes = [names for sharding in shardings for names in sharding.spec if names]
+    manual = {name for names in axes for name in names}
     are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
     if not (are_explicit or manual):
-        return run(*operands)  # XLA divides along the axes of other kinds
-    mapped = jax.shard_map(
-        run,
+        return function  # XLA divides along the axes of other kinds
+    divided: Callable[..., Any] = jax.shard_map(
+        function,
         mesh=mesh,
         in_specs=tuple(sharding.spec for sharding in shardings),
         out_specs=tuple(sharding.spec for sharding in results),
@@ -135,10 +135,9 @@ def _by_shard_map(
         axis_names=set() if are_explicit else manual,
         # The check compares on which devices values vary. If JAX does not say it, the
         # operands can't be made to vary alike.
-        check_vma=bool(manual_axes(jax.typeof(operands[0]))),
+        check_vma=bool(manual_axes(jax.typeof(0))),
     )
-    outputs: Outputs = mapped(*operands)
-    return outputs
+    return divided
 
 
 def by_xla(

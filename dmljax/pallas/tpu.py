@@ -32,7 +32,8 @@ from dmljax._nonzero_forms import (
     BIT_WORD,
     Layout,
     find_bit,
-    nonzero_words,
+    find_words,
+    on_lines,
     valid_rows,
 )
 from dmljax._types import Form
@@ -45,13 +46,8 @@ def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
     """Returns the kernel; None if it can't count the elements or rows in 31 bits."""
     layout = Layout.of(shape, **static)
     elements = pl.cdiv(layout.elements, BIT_WORD) * BIT_WORD * layout.lines
-    most = max(elements, _most_rows(layout.lines, layout.rows))
+    most = max(elements, layout.lines * (layout.rows + BIT_WORD))
     return nonzero_coordinates if most < 2**31 - 2 * WORDS * BIT_WORD else None
-
-
-def _most_rows(lines: int, rows: int) -> int:
-    """The rows that the kernel writes, at most: the last bit word may have more."""
-    return lines * (rows + BIT_WORD)
 
 
 def compact(words: Array, starts: Array, rows: int) -> Array:
@@ -60,7 +56,7 @@ def compact(words: Array, starts: Array, rows: int) -> Array:
     `words` and `starts` are (lines, bit words of a line).
     """
     lines, width = words.shape
-    most = _most_rows(lines, rows)
+    most = lines * (rows + BIT_WORD)  # the last bit word of a line may have more
     words = jnp.where(starts < rows, words, 0)
     count = lax.population_count(words).sum(1, dtype=np.uint32)
     ends = jnp.cumsum(count)
@@ -78,7 +74,7 @@ def compact(words: Array, starts: Array, rows: int) -> Array:
 
 
 # The form of the operator.
-nonzero_coordinates = functools.partial(nonzero_words, compact=compact)
+nonzero_coordinates = on_lines(functools.partial(find_words, compact=compact))
 
 
 def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[Array]:

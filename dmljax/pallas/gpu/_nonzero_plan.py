@@ -27,23 +27,7 @@ PROGRAMS = 1024
 MOST_CHUNKS = WARP // WARPS
 
 
-@dataclasses.dataclass(frozen=True)
-class _Lines:
-    """What both kinds of plans know of a call."""
-
-    lines: int  # of all tensors
-    elements: int  # of a line
-    rows: int  # to write for each line, at most one for each element
-    sizes: tuple[int, ...]  # of the dimensions that have a column
-    fill: int | None  # the values of rows past the count; None leaves them alone
-
-    @property
-    def columns(self) -> int:
-        """The values of a row."""
-        return len(self.sizes)
-
-
-class ShortPlan(_Lines):
+class ShortPlan(Layout):
     """The plan for lines of at most a tile: a warp has a tile of whole lines."""
 
     posts = 0  # no programs share a line
@@ -79,7 +63,7 @@ class ShortPlan(_Lines):
         return [(self.warps * TILE, np.uint16)]  # lists
 
 
-class LongPlan(_Lines):
+class LongPlan(Layout):
     """The plan for longer lines: a line has one program or several."""
 
     @property
@@ -144,10 +128,9 @@ class LongPlan(_Lines):
 
 def plan_of(layout: Layout) -> ShortPlan | LongPlan | None:
     """Returns the plan of a call, or None if it needs more programs than a grid has."""
-    elements = layout.elements
-    kind = ShortPlan if elements <= TILE else LongPlan
-    rows = min(layout.rows, elements)
-    plan = kind(layout.lines, elements, rows, layout.of_columns, layout.fill)
+    kind = ShortPlan if layout.elements <= TILE else LongPlan
+    # A line has at most a row for each element.
+    plan = kind(*layout._replace(rows=min(layout.rows, layout.elements)))
     return plan if plan.programs < 2**31 else None
 
 
