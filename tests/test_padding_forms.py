@@ -118,10 +118,27 @@ def test_the_form_of_a_cpu(way, shape, start, dtype):
 def test_a_lone_signal_is_joined_as_a_row_on_a_cpu(form):
     """XLA joins slices of one dimension by masked loads, which may be very slow."""
     pad = functools.partial(form, start=(1,), end=(1,), mode=PaddingMode.REFLECTION)
-    jaxpr = jax.make_jaxpr(lambda x: pad(x))(struct(np.float32, 9)).jaxpr
-    joins = re.findall(r":f32\[([\d,]+)\] = concatenate", str(jaxpr))
+    jaxpr = jax.make_jaxpr(lambda x: pad(x))(struct(np.float16, 9)).jaxpr
+    joins = re.findall(r":f16\[([\d,]+)\] = concatenate", str(jaxpr))
     assert joins
     assert all("," in sizes for sizes in joins)
+
+
+@pytest.mark.parametrize(
+    ("way", "shape", "pads", "dtype"),
+    [
+        ("zeros", (2, 9), (0, 2), "float32"),
+        ("join", (2, 9), (0, 2), "float16"),
+        ("join", (6, 9), (1, 2), "float32"),  # two axes
+        ("join", (2, 12), (0, 5), "float32"),  # wider than the axis
+    ],
+)
+def test_the_adjoint_of_a_cpu(way, shape, pads, dtype):
+    """Narrow strips along one axis are added between zeros, and others by pieces."""
+    mode = PaddingMode.SYMMETRIC
+    form = functools.partial(ADJOINT.on_platform["cpu"], start=pads, end=pads)
+    text = str(jax.make_jaxpr(lambda x: form(x, mode=mode))(struct(dtype, *shape)))
+    assert ["pad[" in text, "concatenate" in text] == [way == "zeros", way == "join"]
 
 
 @pytest.mark.parametrize("sizes", ["8, n", "0, n, 4"])
