@@ -49,6 +49,11 @@ class Room:
     """Counts the elements that a model may still have."""
 
     def __init__(self, limit: int) -> None:
+        if limit < 0:
+            raise ModelError(
+                f"the limit of elements is {as_python(limit)} (--max-elements, or "
+                "max_elements in Python); it must be at least 0."
+            )
         self.limit = limit
         self.left = limit
 

@@ -77,6 +77,7 @@ def parse_model(
 
     The source is the path of a file, standard input, or a dict.
     """
+    room = Room(max_elements)
     folder = Path()
     place = "model"
     if isinstance(source, (str, os.PathLike)):
@@ -94,7 +95,6 @@ def parse_model(
             dispatchables[name] = read_dispatchable(value)
             views = dispatchables[name].bindings.values()
             _check_names("resource", sections.resources, *(v.name for v in views))
-    room = Room(max_elements)
     resources = {}
     for name, value in sections.resources.items():
         with at_place(f"{place}, resource {quoted(name)}"):

@@ -90,9 +90,10 @@ def run_model(
             f"run_model: max_elements is {as_python(max_elements)}; it must be an "
             "integer."
         )
+    found = find_device(device)
     targets = Targets()
     parsed = parse_model(model, targets, most)
-    versions = execute(parsed, find_device(device))
+    versions = execute(parsed, found)
     write_outputs(parsed.shown, versions, targets)
     print_outputs(parsed.shown, versions)
     return {name: np.array(versions[name, count]) for name, count in parsed.last}

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import ModelError, as_json
+from dmljax._check import ModelError, as_json, quoted
 from dmljax._directml.tensor import DataType
 from dmljax._model.files import Room, read_source
 from dmljax._model.format import (
@@ -46,8 +46,10 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
             "the initial values have 0 elements; there must be at least one."
         )
     data_type = fields.initial_values_data_type
+    field, what = "initialValuesDataType", "'initialValues'"
     if isinstance(fields.initial_values, SourceFile):  # a .npy file has its own
         data_type = DataType[values.dtype.name.upper()]
+        field, what = "sourcePath", quoted(fields.initial_values.source_path)
     # Without `sizeInBytes`, the bytes of a buffer are rounded up to a multiple of 4, as
     # a tensor's bytes are. The bytes that rounding adds are not shown.
     shown = values.nbytes
@@ -63,7 +65,7 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
             f"must be at least {end}."
         )
     room.take(size // values.itemsize)
-    check_x64("initialValuesDataType", "'initialValues'", values.dtype)
+    check_x64(field, what, values.dtype)
     content = np.zeros(size, np.uint8)
     content[offset:end] = values.view(np.uint8)
     shown -= shown % values.itemsize

@@ -17,7 +17,9 @@ def test_a_limit_is_an_integer():
     for wrong in (1e9, True, np.ones(1, int)):
         with pytest.raises(TypeError, match=r"max_elements is .*; it must be an int"):
             dmljax.run_model(m.padding_model(), max_elements=wrong)
-    assert "room for -1; a model" in m.refusal(m.padding_model(), max_elements=-1)
+    for source in m.padding_model(), {}, "absent.json":  # the limit comes first
+        message = m.refusal(source, max_elements=-1)
+        assert message.startswith("the limit of elements is -1 (--max-elements, or")
 
 
 def test_the_sum_of_all_elements():

@@ -70,7 +70,7 @@ def test_a_device_that_is_not_there():
     for device in 0, "":
         text = rf"device is {device!r}; it must be a jax\.Device,"
         with pytest.raises(TypeError, match=text):
-            dmljax.run_model(m.padding_model(), device=device)
+            dmljax.run_model("absent.json", device=device)  # the device comes first
 
 
 @pytest.mark.parametrize("error", [RuntimeError, AssertionError])

@@ -196,7 +196,8 @@ def test_wide_values_in_x64_mode():
     """They stay exact. The fuzzer runs models with them."""
     np.save("wide.npy", np.arange(3))
     resource = {"initialValues": {"sourcePath": "wide.npy"}}
-    assert "INT64, which needs JAX's x64 mode" in m.refused_resource(resource)
+    message = "sourcePath: 'wide.npy' has data type INT64, which needs JAX's x64 mode"
+    assert message in m.refused_resource(resource)
     with jax.enable_x64(True):
         assert m.values_of(resource).tolist() == [0, 1, 2]
         for name, exact in ("FLOAT64", [0.1, 1e300]), ("INT64", [2**53 + 1, -(2**63)]):
