@@ -45,6 +45,7 @@ DOORS = {
     "dnp.pad": lambda x: [dnp.pad(x, ((4, 1), (0, 2)), mode) for mode in dnp._MODES],
     "dnp.tril": lambda x: dnp.tril(x, 1),
     "dnp.triu": lambda x: dnp.triu(x, jnp.int32(1)),
+    "dnp.where": lambda x: (dnp.where(x, **ON_OFF), dnp.where(x > 1, x, 1.0)),
     "dox.compress": lambda x: dox.compress(x, x[:, 1] > 0, axis=0, size=2),
     "dox.eye_like": lambda x: dox.eye_like(x, k=1),
     "dox.nonzero": lambda x: dox.nonzero(x, **ON_OFF),
