@@ -90,6 +90,17 @@ SEARCHED = {
     "how_to/tensorflow": ("boolean_mask",),
     "operators/one_hot": ("label smoothing", "cross entropy", "ignore_index"),
     "operators/padding": ("reflect",),
+    "recipes": (
+        "non-maximum suppression",
+        "NMS",
+        "radius graph",
+        "neighbour list",
+        "particles",
+        "evict",
+        "pack sequences",
+        "partition",
+        "unique",
+    ),
     "tutorials/attention": (
         "attention mask",
         "causal mask",

@@ -81,6 +81,10 @@ ANSWERS = {
     "stft": "tutorials/images",
     "reflect": "operators/padding",
     "gather": "faq",
+    "non-maximum suppression": "recipes",
+    "radius graph": "recipes",
+    "particles": "recipes",
+    "evict": "recipes",
 }
 
 
