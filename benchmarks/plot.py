@@ -2,9 +2,9 @@
 
     python -m benchmarks.plot
 
-It writes the files in git: the tables that docs/benchmarks.md marks, and its picture.
-The build of the documentation calls `write_pages`, which writes a page with all figures
-for each table of the ledger.
+It writes the files in git: the tables that README.md and docs/benchmarks.md mark, and
+the picture. The build of the documentation calls `write_pages`, which writes a page
+with all figures for each table of the ledger.
 """
 
 import pathlib
@@ -22,9 +22,18 @@ from benchmarks.shapes import TABLE
 from docs import drawing
 
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
-# docs/benchmarks.md has figures of these devices.
-GPU, CPU = "NVIDIA H200", "x86_64 CPU"
-NEWEST = f"{CPU}, newest JAX"
+# The devices of the tables by their short names.
+GPUS = {"H200": "NVIDIA H200", "H100": "NVIDIA H100 80GB HBM3"}
+NEWEST = "CPU, 2 cores"
+CPUS = {NEWEST: "x86_64 CPU, newest JAX", "CPU, 16 cores": "x86_64 CPU, 16 cores"}
+OLD = {"CPU, 2 cores, JAX 0.10.2": "x86_64 CPU"}
+# The programs of README.md.
+GAIN = (
+    "elements above a limit",
+    "half of the elements above a limit",
+    "reflect padding between two operations",
+    "rows of a mask and back",
+)
 # Large programs have at least this many elements.
 LARGE = 2**20
 # The bars of a program in the picture, and their contenders.
@@ -37,6 +46,7 @@ BARS = {
 # The page says once that shapes have this room.
 ROOM = ", room for a quarter more"
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
+Devices = Mapping[str, str]
 
 Row = Mapping[str, Line]
 
@@ -84,41 +94,54 @@ def _bold(numbers: Sequence[float | None]) -> list[str]:
     return [f"**{x}**" if x == _digits(least) else x for x in shown]
 
 
-def front_table(gpu: Lines, cpu: Lines) -> str:
-    """A few programs, in milliseconds on a GPU and on a CPU."""
+def front_table(devices: Devices, programs: Iterable[str] = FRONT) -> str:
+    """Programs in milliseconds, each on all devices."""
+    found = {place: front_programs(ledger.lines(n)) for place, n in devices.items()}
     rows = []
-    for device, lines in (("GPU", gpu), ("CPU", cpu)):
-        for name, row in front_programs(lines).items():
-            usual = FRONT[name.split(", ")[0]]
-            patterns = ("dmljax", usual, "jnp.*", "torch.*", "numpy|cub")
-            times = _bold([best(row, pattern) for pattern in patterns])
-            rows.append([name, device, *times])
-    columns = "program", "on", "dmljax", "jax.numpy", "its best spelling"
+    for program in programs:
+        for place, named in found.items():
+            for name, row in named.items():
+                if name.startswith(f"{program}, "):
+                    usual = FRONT[program]
+                    patterns = ("dmljax", usual, "jnp.*", "torch.*", "numpy|cub")
+                    times = _bold([best(row, pattern) for pattern in patterns])
+                    shown = "" if rows and rows[-1][1] == name else name
+                    rows.append([shown, name, place, *times])
+    columns = "program", "on", "dmljax", "jax.numpy", "its best way"
+    rows = [[shown, *cells] for shown, _, *cells in rows]
     return table_of([*columns, "PyTorch", "NumPy or CUB"], rows)
 
 
-def shapes_table() -> str:
-    """For each shape, our time divided by that of the best spelling of jax.numpy."""
-    devices = {"GPU": GPU, "CPU": CPU, "CPU, newest JAX": NEWEST}
-    directions = "forward", "gradient"
-    found: dict[tuple[str, str], dict[str, str]] = {}
+def shapes_table(devices: Devices) -> str:
+    """For each shape, our time divided by that of the best way in jax.numpy."""
+    found: dict[str, dict[str, list[str]]] = {}
     for place, device in devices.items():
-        for key, row in ledger.lines(TABLE.format(device)).items():
+        for (_, name, *_), row in ledger.lines(TABLE.format(device)).items():
             others = best(row, "jnp.*")
             ratio = row["dmljax"]["wall_ms"] / others if others else 0.0
             shown = f"**{ratio:.2f}**" if round(ratio, 2) > BEHIND else f"{ratio:.2f}"
-            shape = key[1].replace(ROOM, "")
-            found.setdefault((shape, place), {})[key[2]] = shown
-    rows = [[*name, *(x.get(n, "-") for n in directions)] for name, x in found.items()]
-    return table_of(["shape", "on", *directions], rows)
+            cells = found.setdefault(name.replace(ROOM, ""), {})
+            cells.setdefault(place, []).append(shown)
+    rows = [
+        [name, *("; ".join(cells.get(place, ["-"])) for place in devices)]
+        for name, cells in found.items()
+    ]
+    return table_of(["shape", *devices], rows)
 
 
 def with_tables(text: str) -> str:
     """The text of a page, with new tables below its marks."""
-    programs = front_table(ledger.lines(GPU), ledger.lines(NEWEST))
-    for what, table in ("a few programs", programs), ("shapes", shapes_table()):
+    tables = {
+        "the gain": lambda: front_table({"H200": GPUS["H200"]} | CPUS, GAIN),
+        "a few programs": lambda: front_table(GPUS | CPUS),
+        "shapes on GPUs": lambda: shapes_table(GPUS),
+        "shapes on CPUs": lambda: shapes_table(OLD | CPUS),
+    }
+    for what, table in tables.items():
         mark = MARK.format(what)
-        text = re.sub(re.escape(mark) + r"(\|.*\n)*", f"{mark}{table}\n", text)
+        if mark in text:
+            head, tail = text.split(mark)
+            text = head + mark + table() + re.sub(r"\A(\|.*\n)*", "\n", tail)
     return text
 
 
@@ -171,10 +194,10 @@ def draw_programs(lines: Lines, path: pathlib.Path) -> None:
 
 
 def main() -> None:
-    """Writes the marked tables of the page, and its picture."""
-    page = DOCS / "benchmarks.md"
-    page.write_text(with_tables(page.read_text()))
-    draw_programs(ledger.lines(GPU), DOCS / "benchmarks_overview.svg")
+    """Writes the marked tables of the pages, and the picture."""
+    for page in (DOCS / "benchmarks.md", DOCS.parent / "README.md"):
+        page.write_text(with_tables(page.read_text()))
+    draw_programs(ledger.lines(GPUS["H200"]), DOCS / "benchmarks_overview.svg")
 
 
 if __name__ == "__main__":

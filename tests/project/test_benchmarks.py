@@ -230,18 +230,22 @@ def test_the_ledger_has_the_cases_of_today_and_no_others(path):
         assert known[" ".join(label)].functions.keys() >= row.keys()
 
 
-def test_the_table_and_the_picture_in_git_are_those_of_the_ledger(
+def test_the_tables_and_the_picture_in_git_are_those_of_the_ledger(
     tmp_path, monkeypatch
 ):
-    page = plot.DOCS / "benchmarks.md"
+    docs, pages = tmp_path / "docs", ("docs/benchmarks.md", "README.md")
+    docs.mkdir()
     marked = r"^(<!-- python -m benchmarks\.plot .* -->\n)(\|.*\n)+"
-    text = re.sub(marked, r"\1", page.read_text(), flags=re.MULTILINE)
-    (tmp_path / page.name).write_text(text)
+    texts = {page: (plot.DOCS.parent / page).read_text() for page in pages}
+    for page, text in texts.items():
+        empty, tables = re.subn(marked, r"\1", text, flags=re.MULTILINE)
+        assert tables == (1 if page == "README.md" else 3)
+        (tmp_path / page).write_text(empty)
     drawn = words_of(plot.DOCS / "benchmarks_overview.svg")
-    monkeypatch.setattr(plot, "DOCS", tmp_path)
+    monkeypatch.setattr(plot, "DOCS", docs)
     plot.main()
-    assert (tmp_path / page.name).read_text() == page.read_text()
-    assert words_of(tmp_path / "benchmarks_overview.svg") == drawn
+    assert {page: (tmp_path / page).read_text() for page in pages} == texts
+    assert words_of(docs / "benchmarks_overview.svg") == drawn
     assert "causal attention" in "".join(drawn)
 
 

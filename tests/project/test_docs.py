@@ -12,12 +12,10 @@ import pytest
 import dmljax
 import dmljax.numpy
 import dmljax.onnx
-from benchmarks import ledger
 from dmljax.__main__ import main
-from dmljax._operators import OPERATORS
 from docs import programs
 from tests import compiling
-from tests.project.texts import ROOT, TEXTS, section
+from tests.project.texts import ROOT, TEXTS
 
 # EXAMPLES
 
@@ -125,44 +123,6 @@ def test_commands_print_the_output_on_the_pages(arguments, shown, capsys):
     assert main(arguments.split()) == 0
     printed = capsys.readouterr()
     assert printed.out + printed.err == shown
-
-
-# FIGURES
-
-
-def measured(devices, operators=OPERATORS):
-    """The rows of these devices and operators in the ledger."""
-    cases = [case for device in devices for case in ledger.lines(device).items()]
-    return [row for (operator, *_), row in cases if operator in operators]
-
-
-ALONE = "NVIDIA H200", "x86_64 CPU", "x86_64 CPU, newest JAX"
-SCALED = list(ledger.lines("nvidia-h200-scaling").values())
-WALL = "wall_ms", "#.3g"
-# For each section with figures: the rows of the ledger, the column and the digits.
-FIGURES = {
-    ("README.md", "The gain"): (measured(ALONE), *WALL),
-    ("docs/tutorials/attention.md", "The fastest way"): (measured(ALONE), *WALL),
-    ("docs/tutorials/network.md", "The cost"): (measured(ALONE), *WALL),
-    ("docs/tutorials/devices.md", "Automatic or explicit axes"): (SCALED, *WALL),
-    ("docs/benchmarks.md", "On several H200s"): (SCALED, "efficiency", ".2f"),
-}
-for name in OPERATORS:
-    page = f"docs/operators/{name}.md"
-    if "\n## Cost\n" in TEXTS.get(page, ""):
-        FIGURES[page, "Cost"] = (measured(ALONE, {name}), *WALL)
-
-
-@pytest.mark.parametrize(("page", "heading"), FIGURES)
-def test_figures_are_in_the_ledger(page, heading):
-    rows, column, digits = FIGURES[page, heading]
-    numbers = [line[column] for contenders in rows for line in contenders.values()]
-    known = {format(number, digits) for number in numbers if number is not None}
-    # Code has other numbers.
-    text = re.sub(r"```.*?```|`[^`]+`", "", section(page, heading), flags=re.S)
-    figures = set(re.findall(r"\b\d+\.\d+\b", text))
-    assert figures
-    assert figures <= known
 
 
 # NAMES AND LINKS
