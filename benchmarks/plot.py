@@ -9,7 +9,8 @@ with all figures for each table of the ledger.
 
 import pathlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -97,7 +98,7 @@ def _bold(numbers: Sequence[float | None]) -> list[str]:
 def front_table(devices: Devices, programs: Iterable[str] = FRONT) -> str:
     """Programs in milliseconds, each on all devices."""
     found = {place: front_programs(ledger.lines(n)) for place, n in devices.items()}
-    rows = []
+    rows: list[list[str]] = []
     for program in programs:
         for place, named in found.items():
             for name, row in named.items():
@@ -131,17 +132,18 @@ def shapes_table(devices: Devices) -> str:
 
 def with_tables(text: str) -> str:
     """The text of a page, with new tables below its marks."""
-    tables = {
-        "the gain": lambda: front_table({"H200": GPUS["H200"]} | CPUS, GAIN),
-        "a few programs": lambda: front_table(GPUS | CPUS),
-        "shapes on GPUs": lambda: shapes_table(GPUS),
-        "shapes on CPUs": lambda: shapes_table(OLD | CPUS),
+    tables: dict[str, tuple[Callable[..., str], tuple[Any, ...]]] = {
+        "the gain": (front_table, ({"H200": GPUS["H200"]} | CPUS, GAIN)),
+        "a few programs": (front_table, (GPUS | CPUS,)),
+        "shapes on GPUs": (shapes_table, (GPUS,)),
+        "shapes on CPUs": (shapes_table, (OLD | CPUS,)),
     }
-    for what, table in tables.items():
+    for what, (table, arguments) in tables.items():
         mark = MARK.format(what)
         if mark in text:
             head, tail = text.split(mark)
-            text = head + mark + table() + re.sub(r"\A(\|.*\n)*", "\n", tail)
+            rest = re.sub(r"\A(\|.*\n)*", "\n", tail)
+            text = head + mark + table(*arguments) + rest
     return text
 
 
@@ -150,7 +152,7 @@ def with_tables(text: str) -> str:
 
 def figures(lines: Lines) -> str:
     """The times of all contenders from the fastest on, and dmljax's share of a copy."""
-    rows = []
+    rows: list[list[str]] = []
     for label, row in lines.items():
         times = sorted((line["wall_ms"], name) for name, line in row.items())
         cells = [f"{name} {_digits(ms)}" for ms, name in times]
