@@ -144,7 +144,7 @@ def site(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def wheel(session: nox.Session) -> None:
-    """The files of a release. README's program runs with the wheel, and nothing else.
+    """The files of a release. README's programs run with the wheel, and nothing else.
 
     `nox -s wheel -- v0.2.0` also compares the version with a tag. The files are in
     .nox/wheel/tmp/dist.
@@ -160,6 +160,10 @@ def wheel(session: nox.Session) -> None:
     check_names(built, sources, *session.posargs)
     readme = pathlib.Path("README.md").read_text()
     (folder / "program.py").write_text(programs.program(readme))
+    # The script that README tries reads a photograph beside it.
+    (folder / "docs" / "models").mkdir(parents=True, exist_ok=True)
+    for path in ("docs/first_minute.py", "docs/models/astronaut.jpg"):
+        shutil.copy(path, folder / path)
     for python, versions in ((OLDEST, lowest_versions()), (NEWEST, [])):
         place = folder / python
         session.run("uv", "venv", "--quiet", "--clear", f"--python={python}", place)
@@ -169,6 +173,8 @@ def wheel(session: nox.Session) -> None:
             run = functools.partial(session.run, external=True, silent=True)
             assert run(f"{place}/bin/python", "program.py") == programs.shown(readme)
             run(f"{place}/bin/dmljax", "--help")
+            session.run(*install, "pillow")
+            run(f"{place}/bin/python", "docs/first_minute.py")
 
 
 def check_names(built: pathlib.Path, sources: pathlib.Path, tag: str = "") -> None:

@@ -8,12 +8,13 @@ import sys
 
 import jax
 import pytest
+from PIL import Image
 
 import dmljax
 import dmljax.numpy
 import dmljax.onnx
 from dmljax.__main__ import main
-from docs import programs
+from docs import first_minute, programs
 from tests import compiling
 from tests.project.texts import ROOT, TEXTS
 
@@ -60,6 +61,20 @@ def test_a_program_prints_its_comments(page, tmp_path):
     )
     assert done.stderr == ""
     assert done.stdout == programs.shown(TEXTS[page])
+
+
+@pytest.mark.slow
+def test_the_first_minute(folder, capsys):
+    """The script that README tries, with fewer numbers."""
+    first_minute.main(2**15)
+    lines = capsys.readouterr().out.splitlines()
+    ways = [line for line in lines if line.endswith(("True", "False"))]
+    assert len(ways) == 3
+    # Values and gradients.
+    assert all(line.split()[-2:] == ["True", "True"] for line in ways)
+    assert len({len(line) for line in ways}) == 1
+    with Image.open(folder / "reflection.png") as picture:
+        assert picture.size == (768, 768)
 
 
 def test_the_lines_to_onnx(folder):
