@@ -8,7 +8,7 @@ python -m benchmarks.shapes      a scan of shapes beside jax.numpy, in two minut
 python -m benchmarks.run         all cases beside all libraries, for the ledger
 python -m benchmarks.scaling     several devices
 python -m benchmarks.tracing     the time to trace, lower and compile
-python -m benchmarks.plot        the tables and the picture of docs/benchmarks.md
+python -m benchmarks.plot        the tables of README.md and docs/benchmarks.md
 """
 
 if __name__ == "__main__":

@@ -7,10 +7,10 @@ the picture. The build of the documentation calls `write_pages`, which writes a 
 with all figures for each table of the ledger.
 """
 
+import itertools
 import pathlib
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
 
 import matplotlib as mpl
 from matplotlib.figure import Figure
@@ -25,8 +25,10 @@ from docs import drawing
 DOCS = pathlib.Path(__file__).parent.parent / "docs"
 # The devices of the tables by their short names.
 GPUS = {"H200": "NVIDIA H200", "H100": "NVIDIA H100 80GB HBM3"}
-NEWEST = "CPU, 2 cores"
-CPUS = {NEWEST: "x86_64 CPU, newest JAX", "CPU, 16 cores": "x86_64 CPU, 16 cores"}
+CPUS = {
+    "CPU, 2 cores": "x86_64 CPU, newest JAX",
+    "CPU, 16 cores": "x86_64 CPU, 16 cores",
+}
 OLD = {"CPU, 2 cores, JAX 0.10.2": "x86_64 CPU"}
 # The programs of README.md.
 GAIN = (
@@ -48,8 +50,6 @@ FASTEST = "the fastest way in jax.numpy"
 # The page says once that shapes have this room.
 ROOM = ", room for a quarter more"
 MARK = "<!-- python -m benchmarks.plot writes the table of {}. -->\n"
-Devices = Mapping[str, str]
-
 Row = Mapping[str, Line]
 
 
@@ -96,26 +96,23 @@ def _bold(numbers: Sequence[float | None]) -> list[str]:
     return [f"**{x}**" if x == _digits(least) else x for x in shown]
 
 
-def front_table(devices: Devices, programs: Iterable[str] = FRONT) -> str:
+def front_table(devices: Mapping[str, str], programs: Iterable[str] = FRONT) -> str:
     """Programs in milliseconds, each on all devices."""
     found = {place: front_programs(ledger.lines(n)) for place, n in devices.items()}
-    rows: list[list[str]] = []
-    for program in programs:
-        for place, named in found.items():
-            for name, row in named.items():
-                if name.startswith(f"{program}, "):
-                    usual = FRONT[program]
-                    patterns = ("dmljax", usual, "jnp.*", "torch.*", "numpy|cub")
-                    times = _bold([best(row, pattern) for pattern in patterns])
-                    shown = "" if rows and rows[-1][1] == name else name
-                    shown = shown.replace("room for", "`size=`")
-                    rows.append([shown, name, place, *times])
+    rows, last = [], ""
+    for program, (place, named) in itertools.product(programs, found.items()):
+        for name, row in named.items():
+            if name.startswith(f"{program}, "):
+                patterns = "dmljax", FRONT[program], "jnp.*", "torch.*", "numpy|cub"
+                times = _bold([best(row, pattern) for pattern in patterns])
+                shown = "" if name == last else name.replace("room for", "`size=`")
+                rows.append([shown, place, *times])
+                last = name
     columns = "program", "on", "dmljax", "jax.numpy", FASTEST
-    rows = [[shown, *cells] for shown, _, *cells in rows]
     return table_of([*columns, "PyTorch", "NumPy or CUB"], rows)
 
 
-def shapes_table(devices: Devices) -> str:
+def shapes_table(devices: Mapping[str, str]) -> str:
     """For each shape, our time divided by that of the best way in jax.numpy."""
     found: dict[str, dict[str, list[str]]] = {}
     for place, device in devices.items():
@@ -134,18 +131,15 @@ def shapes_table(devices: Devices) -> str:
 
 def with_tables(text: str) -> str:
     """The text of a page, with new tables below its marks."""
-    tables: dict[str, tuple[Callable[..., str], tuple[Any, ...]]] = {
-        "the gain": (front_table, ({"H200": GPUS["H200"]} | CPUS, GAIN)),
-        "a few programs": (front_table, (GPUS | CPUS,)),
-        "shapes on GPUs": (shapes_table, (GPUS,)),
-        "shapes on CPUs": (shapes_table, (OLD | CPUS,)),
+    tables = {
+        "the gain": front_table({"H200": GPUS["H200"]} | CPUS, GAIN),
+        "a few programs": front_table(GPUS | CPUS),
+        "shapes on GPUs": shapes_table(GPUS),
+        "shapes on CPUs": shapes_table(OLD | CPUS),
     }
-    for what, (table, arguments) in tables.items():
+    for what, table in tables.items():
         mark = MARK.format(what)
-        if mark in text:
-            head, tail = text.split(mark)
-            rest = re.sub(r"\A(\|.*\n)*", "\n", tail)
-            text = head + mark + table(*arguments) + rest
+        text = re.sub(re.escape(mark) + r"(\|.*\n)*", f"{mark}{table}\n", text)
     return text
 
 
