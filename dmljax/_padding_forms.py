@@ -576,17 +576,17 @@ def _phase(coordinate: int, period: int) -> int:
 
 
 def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array:
-    """Adds whole summands, then the others piece by piece, and joins the pieces."""
+    """Adds whole summands, then shorter ones piece by piece, and joins the pieces."""
     whole = [part for part, _ in summands if part.shape[axis] == size]
     total = functools.reduce(lax.add, whole)
-    others = [(part, at) for part, at in summands if part.shape[axis] < size]
+    shorter = [(part, at) for part, at in summands if part.shape[axis] < size]
     cuts = {0, size}
-    for part, at in others:
+    for part, at in shorter:
         cuts |= {at, at + part.shape[axis]}
     pieces = []
     for begin, end in itertools.pairwise(sorted(cuts)):
         piece = lax.slice_in_dim(total, begin, end, axis=axis)
-        for part, at in others:
+        for part, at in shorter:
             if at <= begin and end <= at + part.shape[axis]:
                 piece += lax.slice_in_dim(part, begin - at, end - at, axis=axis)
         pieces.append(piece)

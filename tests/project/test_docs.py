@@ -1,4 +1,4 @@
-"""The documentation is true: examples, outputs, figures, names and links."""
+"""The documentation is true: examples, outputs, names and links."""
 
 import doctest
 import os
