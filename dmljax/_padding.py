@@ -198,9 +198,10 @@ def check_padding(
 
 
 def _transpose(
-    cotangent: Array, x: Any, *value: Any, **static: Any
+    cotangents: Sequence[Array], x: Any, *value: Any, **static: Any
 ) -> Sequence[Array | None]:
     """Gives the input the adjoint, and the value the sum over the padding."""
+    (cotangent,) = cotangents
     of_x = of_value = None
     if ad.is_undefined_primal(x):
         (sums,) = ADJOINT(cotangent, **static)
@@ -249,5 +250,5 @@ ADJOINT = OperatorPrimitive(
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
     # Without a value, CONSTANT pads by zeros.
-    transpose=lambda cotangent, _, **static: PADDING(cotangent, **static),
+    transpose=lambda cotangents, _, **static: PADDING(*cotangents, **static),
 )

@@ -63,9 +63,8 @@ class OperatorPrimitive:
         -> form`, or None for a jax.numpy form. If the caller has a say in it, one of
         the static attributes is `implementation`, and forms do not take it.
       transpose: the transpose of an operator that is linear in all operands,
-        `(cotangent, *operands, **static) -> cotangents`, with None where none is
-        needed. The operator has a single output. None for an operator without a
-        derivative.
+        `(cotangents, *operands, **static) -> cotangents`, with None where none is
+        needed. None for an operator without a derivative.
     """
 
     name: str
@@ -87,7 +86,7 @@ class OperatorPrimitive:
         if self.transpose is None:
             ad.primitive_jvps[primitive] = self._zero_jvp
         else:
-            ad.deflinear2(primitive, self._transpose)
+            ad.deflinear2(primitive, self.transpose)
         # JAX takes a rule that is registered without a platform for every platform
         # that has no rule of its own, such as "rocm".
         for platform in ("", "cpu", "cuda", "tpu"):
@@ -177,13 +176,6 @@ class OperatorPrimitive:
         """The tangents of an operator without a derivative are zero."""
         outputs = self(*primals, **static)
         return outputs, [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in outputs]
-
-    def _transpose(
-        self, cotangents: Sequence[Any], *operands: Any, **static: Any
-    ) -> Sequence[Array | None]:
-        assert self.transpose is not None, "only linear operators are transposed"
-        (cotangent,) = map(ad.instantiate_zeros, cotangents)
-        return self.transpose(cotangent, *operands, **static)
 
 
 def evaluate(name: str, run: Form, /, *operands: Array) -> Outputs:

@@ -57,8 +57,7 @@ DOCUMENTED = {
     "jax.export": "is_symbolic_dim register_pytree_node_serialization",
     "jax.extend.core": "Primitive",
     "jax.interpreters.ad": """
-        UndefinedPrimal Zero deflinear2 instantiate_zeros is_undefined_primal
-        primitive_jvps
+        UndefinedPrimal Zero deflinear2 is_undefined_primal primitive_jvps
     """,
     "jax.interpreters.batching": "primitive_batchers",
     "jax.interpreters.mlir": "register_lowering",

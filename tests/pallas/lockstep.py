@@ -50,7 +50,11 @@ class Memory:
         return dataclasses.replace(self, start=self.start + offset)
 
     def post(self, offset, number):
-        self.store(offset, number | _POSTED)
+        """Spoils the array if a word does not hold 0: two posts, or a counter."""
+        if (self.load(offset) != 0)[self.threads.active].any():
+            self.array[...] = _unwritten(self.array.dtype)
+        else:
+            self.store(offset, number | _POSTED)
 
     def wait(self, offset):
         """Returns at once, because all programs are at the same step."""
@@ -58,8 +62,11 @@ class Memory:
         return np.where(word >= _POSTED, word - _POSTED, np.uint32(UNWRITTEN))
 
     def take(self, offset):
-        """Gives the numbers in the reverse order of the programs."""
-        return self.threads.number(len(self.threads.program) - 1 - self.threads.program)
+        """Each program takes one number, in the reverse order of their indices."""
+        t = self.threads
+        place, _ = self._locate(offset, 1)
+        self.array.reshape(-1)[place[t.active]] = len(t.program)
+        return t.number(len(t.program) - 1) - t.program
 
     def load(self, offset):
         return self.words(offset, 1)[0]
