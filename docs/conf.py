@@ -100,6 +100,9 @@ SEARCHED = {
         "pack sequences",
         "partition",
         "unique",
+        "filter",
+        "hard negatives",
+        "channels first",
     ),
     "tutorials/attention": (
         "attention mask",

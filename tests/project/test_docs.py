@@ -37,8 +37,9 @@ def test_examples_and_messages(page):
     assert not failed
 
 
+LONG = re.compile("docs/(recipes|tutorials/)")
 PROGRAMS = [
-    pytest.param(page, marks=[pytest.mark.slow] if "/tutorials/" in page else [])
+    pytest.param(page, marks=[pytest.mark.slow] if LONG.match(page) else [])
     for page, text in TEXTS.items()
     if programs.shown(text)
 ]
