@@ -21,7 +21,7 @@ from jax import Array, lax
 from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
-from dmljax._check import DescriptorError, as_python, show
+from dmljax._check import ArgumentError, ArgumentTypeError, as_python, show
 from dmljax._types import WIDE, Sizes, keep_type, keeps_64_bits
 
 # Common types that JAX keeps whether or not its x64 mode is on. An array of such a type
@@ -49,12 +49,12 @@ def _limits(dtype: np.dtype) -> tuple[int, int]:
     return int(limits.min), int(limits.max)
 
 
-def check_x64(operator: str, name: str, dtype: np.dtype) -> None:
+def check_x64(name: str, dtype: np.dtype) -> None:
     """Requires JAX's x64 mode for 64-bit types: JAX would truncate them in silence."""
     if dtype in WIDE and not keeps_64_bits():
         narrow = np.dtype(f"{dtype.kind}{dtype.itemsize // 2}")
-        raise DescriptorError(
-            f"{operator}: {name} has data type {show(dtype)}, which needs JAX's x64 "
+        raise ArgumentError(
+            f"{name} has data type {show(dtype)}, which needs JAX's x64 "
             "mode. Turn it on with jax.config.update('jax_enable_x64', True) or "
             f"JAX_ENABLE_X64=1. If {show(narrow)} holds the values, use it: "
             f".astype('{narrow}') converts an array."
@@ -87,7 +87,7 @@ def same_type(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
     )
 
 
-def check_numbers(operator: str, has: str, dtype: np.dtype) -> None:
+def check_numbers(has: str, dtype: np.dtype) -> None:
     """Requires a type of numbers, or bool, of which JAX has arrays.
 
     `has` is the beginning of the message, up to the type.
@@ -113,13 +113,13 @@ def check_numbers(operator: str, has: str, dtype: np.dtype) -> None:
             " jax.random.key_data makes numbers of keys, and jax.random.wrap_key_data "
             "makes keys of them."
         )
-    raise TypeError(
-        f"{operator}: {has} {dtype}; it must be a type of numbers that JAX has, in "
+    raise ArgumentTypeError(
+        f"{has} {dtype}; it must be a type of numbers that JAX has, in "
         f"native byte order.{remedy}"
     )
 
 
-def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
+def as_dtype(dtype: DTypeLike) -> np.dtype:
     """Returns a data type of numbers or bool from whatever stands for a type."""
     try:
         # For NumPy, a number stands for its type, and so does an array, with a warning.
@@ -127,11 +127,10 @@ def as_dtype(operator: str, dtype: DTypeLike) -> np.dtype:
             raise TypeError
         result = jnp.dtype(dtype)
     except (TypeError, ValueError):
-        raise TypeError(
-            f"{operator}: dtype is {as_python(dtype)}; it must be a data type such as "
-            "jnp.float32."
+        raise ArgumentTypeError(
+            f"dtype is {as_python(dtype)}; it must be a data type such as jnp.float32."
         ) from None
-    check_numbers(operator, "dtype is", result)
+    check_numbers("dtype is", result)
     return result
 
 
@@ -159,7 +158,7 @@ def as_number(value: Any) -> Any:
 
 
 def as_array(
-    operator: str, name: str, value: ArrayLike, *, strict: bool = False
+    name: str, value: ArrayLike, *, strict: bool = False
 ) -> Array | np.ndarray:
     """Returns `value` as an array of a type that JAX keeps.
 
@@ -178,8 +177,8 @@ def as_array(
     array = unwrap_array(value)
     is_number = is_python_number(array)
     if isinstance(array, np.ma.MaskedArray):
-        raise TypeError(
-            f"{operator}: {name} is a masked array, whose mask would be lost; pass "
+        raise ArgumentTypeError(
+            f"{name} is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
     if is_number or isinstance(array, (np.ndarray, np.generic)):
@@ -194,25 +193,24 @@ def as_array(
             remedy = "; convert it with jnp.asarray"
         elif array is None or isinstance(array, (str, bytes)):
             must_be, remedy = "a number or an array", ""
-        raise TypeError(
-            f"{operator}: {name} must be {must_be}, not {type(array).__name__}{remedy}."
+        raise ArgumentTypeError(
+            f"{name} must be {must_be}, not {type(array).__name__}{remedy}."
         )
     if is_number and array.dtype == object:
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; it must be an integer of at "
-            "most 64 bits."
+        raise ArgumentError(
+            f"{name} is {as_python(value)}; it must be an integer of at most 64 bits."
         )
-    check_numbers(operator, f"{name} has elements of type", array.dtype)
+    check_numbers(f"{name} has elements of type", array.dtype)
     result: Array | np.ndarray = array
     if isinstance(array, np.ndarray) and (is_number or not strict):
-        result = _narrow(operator, name, array)
-    check_x64(operator, name, result.dtype)
+        result = _narrow(name, array)
+    check_x64(name, result.dtype)
     if strict and isinstance(result, np.ndarray):
         result = keep_type(result)
     return result
 
 
-def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
+def _narrow(name: str, array: np.ndarray) -> np.ndarray:
     """Converts an array to the type that JAX gives it. No integer may wrap around."""
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if dtype == array.dtype:
@@ -221,8 +219,8 @@ def _narrow(operator: str, name: str, array: np.ndarray) -> np.ndarray:
         low, high = _limits(dtype)
         for extreme in (array.min(), array.max()):
             if not low <= extreme <= high:
-                raise DescriptorError(
-                    f"{operator}: {name} has an element {extreme}, which {show(dtype)} "
+                raise ArgumentError(
+                    f"{name} has an element {extreme}, which {show(dtype)} "
                     f"does not hold. {show(array.dtype)} needs JAX's x64 mode: turn it "
                     "on with jax.config.update('jax_enable_x64', True)."
                 )
@@ -245,7 +243,6 @@ def unwrap_array(value: Any) -> Any:
 
 
 def as_scalar(
-    operator: str,
     name: str,
     value: Any,
     dtype: np.dtype,
@@ -264,22 +261,21 @@ def as_scalar(
         value = as_number(value)
     if is_python_number(value):
         if not (cast and isinstance(value, float) and is_integer(dtype)):
-            number: Array | np.ndarray = from_python(operator, name, value, dtype)
+            number: Array | np.ndarray = from_python(name, value, dtype)
             return number
         # JAX gives a float that is traced its default type. This float gets it, too.
         value = jnp.asarray(value)
     # Another scalar of NumPy has a type, which must be that of the tensor.
-    array = as_array(operator, name, value, strict=strict)
+    array = as_array(name, value, strict=strict)
     if array.shape != ():
-        raise DescriptorError(
-            f"{operator}: {name} has sizes {show(array.shape)}; it must be a scalar. "
+        raise ArgumentError(
+            f"{name} has sizes {show(array.shape)}; it must be a scalar. "
             "jax.vmap gives each array of a batch a scalar of its own."
         )
-    return convert(operator, name, array, dtype, cast=cast, owner=owner)
+    return convert(name, array, dtype, cast=cast, owner=owner)
 
 
 def convert(
-    operator: str,
     name: str,
     array: Any,
     dtype: np.dtype,
@@ -308,8 +304,8 @@ def convert(
         kinds = "iu" if is_integer(dtype) and not cast else "iuf"
     is_number = jax.typeof(array).weak_type and array.dtype.kind in kinds
     if array.dtype != np.bool_ and not is_number:
-        raise DescriptorError(
-            f"{operator}: {name} has data type {show(array.dtype)}, while {owner} has "
+        raise ArgumentError(
+            f"{name} has data type {show(array.dtype)}, while {owner} has "
             f"{show(dtype)}; both must be the same."
             f"{same_type(name.split()[0], array.dtype, dtype)}"
         )
@@ -347,7 +343,7 @@ def drop_weak_type(array: Array) -> Array:
     return lax.convert_element_type(array, array.dtype)
 
 
-def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> Any:
+def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
     """Returns a Python number as a scalar array of `dtype`, which must hold it.
 
     A float past the largest float of the type is infinity.
@@ -374,9 +370,7 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> Any:
         fits = low <= value <= high
         rule = f"holds {low} to {high}"
     if not fits:
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; {show(dtype)} {rule}."
-        )
+        raise ArgumentError(f"{name} is {as_python(value)}; {show(dtype)} {rule}.")
     if not is_whole and not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
     # Past the largest float is infinity, or NaN in a type without infinity.
@@ -384,14 +378,14 @@ def from_python(operator: str, name: str, value: Any, dtype: np.dtype) -> Any:
         return keep_type(np.array(value, dtype))
 
 
-def check_float(operator: str, name: str, value: Any) -> None:
+def check_float(name: str, value: Any) -> None:
     """Requires that an attribute is a real number that a double can hold."""
     is_real = isinstance(value, (int, float, np.integer, np.floating))
     is_other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
     is_huge = isinstance(value, int) and abs(value) > sys.float_info.max
     if not is_real or is_other or is_huge:
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; it must be a real number that "
+        raise ArgumentError(
+            f"{name} is {as_python(value)}; it must be a real number that "
             "a floating-point type holds."
         )
 
@@ -399,43 +393,39 @@ def check_float(operator: str, name: str, value: Any) -> None:
 # INTEGERS AND SIZES
 
 
-def check_static(operator: str, name: str, value: Any, must_be: str) -> None:
+def check_static(name: str, value: Any, must_be: str) -> None:
     if isinstance(value, jax.core.Tracer):
-        raise TypeError(
-            f"{operator}: {name} is traced; it must be {must_be}, known when the "
+        raise ArgumentTypeError(
+            f"{name} is traced; it must be {must_be}, known when the "
             "program is traced. Close over it, or name it in jax.jit's static_argnums "
             "or static_argnames."
         )
 
 
-def as_integer(operator: str, name: str, value: Any) -> int:
+def as_integer(name: str, value: Any) -> int:
     """Returns an integer of Python, NumPy or JAX, of at most 64 bits, as Python's."""
     if type(value) is int and -(2**64) < value < 2**64:
         return value
-    check_static(operator, name, value, "an integer")
+    check_static(name, value, "an integer")
     if isinstance(value, (bool, np.bool_)):
-        raise TypeError(
-            f"{operator}: {name} is {value}, a boolean; it must be an integer."
-        )
+        raise ArgumentTypeError(f"{name} is {value}, a boolean; it must be an integer.")
     try:
         number = int(value.__index__())
         if isinstance(value, np.ma.MaskedArray):
             raise TypeError
     except (AttributeError, TypeError):
-        raise TypeError(
-            f"{operator}: {name} must be an integer that is known when the program is "
+        raise ArgumentTypeError(
+            f"{name} must be an integer that is known when the program is "
             f"traced, not {type(value).__name__}."
         ) from None
     if abs(number) >= 2**64:
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(number)}; it must be an integer of at "
-            "most 64 bits."
+        raise ArgumentError(
+            f"{name} is {as_python(number)}; it must be an integer of at most 64 bits."
         )
     return number
 
 
 def as_axis(
-    operator: str,
     name: str,
     axis: int,
     rank: int,
@@ -445,10 +435,10 @@ def as_axis(
 
     `reason` ends the message about an axis that is out of range.
     """
-    number = as_integer(operator, name, axis)
+    number = as_integer(name, axis)
     if not -rank <= number < rank:
-        raise DescriptorError(
-            f"{operator}: {name} is {number}; it must be in [{-rank}, {rank}){reason}."
+        raise ArgumentError(
+            f"{name} is {number}; it must be in [{-rank}, {rank}){reason}."
         )
     return number % rank
 
@@ -467,15 +457,15 @@ def integer(value: int) -> int:
     return value
 
 
-def as_size(operator: str, name: str, value: Any, must_be: str = "an integer") -> int:
+def as_size(name: str, value: Any, must_be: str = "an integer") -> int:
     """Returns `value` as a Python integer, or as it is if it is a symbolic size.
 
     `must_be` names the number that a caller may pass in place of a traced one.
     """
     if is_symbolic_dim(value):
         return typing.cast("int", value)  # it computes as an integer does
-    check_static(operator, name, value, must_be)
-    return as_integer(operator, name, value)
+    check_static(name, value, must_be)
+    return as_integer(name, value)
 
 
 def is_sequence(values: Any) -> bool:
@@ -486,9 +476,7 @@ def is_sequence(values: Any) -> bool:
     return isinstance(values, Sequence) and not text
 
 
-def as_sizes(
-    operator: str, name: str, values: Sizes, hint: str = ""
-) -> tuple[int, ...]:
+def as_sizes(name: str, values: Sizes, hint: str = "") -> tuple[int, ...]:
     """Returns `values` as a tuple of Python integers and symbolic sizes.
 
     `hint` ends the message about a sequence of sequences.
@@ -498,18 +486,18 @@ def as_sizes(
     if has_integers and max(values) < 2**64 and min(values) > -(2**64):
         return values  # type: ignore[return-value]
     # JAX wants a static argument that has a hash, as a tuple has and a list has not.
-    check_static(operator, name, values, "a tuple of integers")
+    check_static(name, values, "a tuple of integers")
     if not is_sequence(values):
-        raise TypeError(
-            f"{operator}: {name} must be a sequence of integers, one for each axis, "
+        raise ArgumentTypeError(
+            f"{name} must be a sequence of integers, one for each axis, "
             f"not {type(values).__name__}."
         )
     for value in values:
         if getattr(value, "ndim", is_sequence(value)):
-            raise TypeError(
-                f"{operator}: {name} has {as_python(value)} for an axis; it must have "
+            raise ArgumentTypeError(
+                f"{name} has {as_python(value)} for an axis; it must have "
                 f"one integer for each axis.{hint}"
             )
-        check_static(operator, name, value, "a tuple of integers")
+        check_static(name, value, "a tuple of integers")
     element = f"an element of {name}"
-    return tuple([as_size(operator, element, value) for value in values])
+    return tuple([as_size(element, value) for value in values])

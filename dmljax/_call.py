@@ -2,14 +2,11 @@
 
 import math
 from collections.abc import Callable
-from typing import TypeVar
 
 import jax
 
-from dmljax._check import DescriptorError, show
+from dmljax._check import ArgumentError, Result, show
 from dmljax._jax import INLINE
-
-Result = TypeVar("Result")
 
 
 def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
@@ -29,14 +26,14 @@ def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Re
     return wrap
 
 
-def check_elements(operator: str, sizes: tuple[int, ...]) -> None:
+def check_elements(sizes: tuple[int, ...]) -> None:
     """Requires that XLA can count the bytes of an array: else XLA ends the process.
 
     XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
     """
     elements = math.prod(sizes)
     if isinstance(elements, int) and elements >= 2**59:
-        raise DescriptorError(
-            f"{operator}: the result would have sizes {show(sizes)}, {elements} "
+        raise ArgumentError(
+            f"the result would have sizes {show(sizes)}, {elements} "
             "elements; it must have fewer than 2^59."
         )

@@ -8,15 +8,18 @@ shortened with a count where they are long.
 """
 
 import enum
+import functools
 import json
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
 from dmljax._jax import InconclusiveDimensionOperation
 
 Member = TypeVar("Member", bound=enum.Enum)
+P = ParamSpec("P")
+Result = TypeVar("Result")
 
 
 class DescriptorError(ValueError):
@@ -36,6 +39,60 @@ added.
     """
 
     __module__ = "dmljax"  # the public name, in tracebacks and in pickles
+
+
+class ArgumentError(DescriptorError):
+    """What `Naming` makes a DescriptorError: the message begins with an argument."""
+
+
+class ArgumentTypeError(TypeError):
+    """What `Naming` makes a TypeError: the message begins with an argument."""
+
+
+class Naming:
+    """Puts the name of an operator in front of the messages about its arguments.
+
+    >>> with Naming("PADDING"):
+    ...     raise ArgumentError("value is missing.")
+    Traceback (most recent call last):
+    ...
+    dmljax.DescriptorError: PADDING: value is missing.
+    """
+
+    def __init__(self, operator: str) -> None:
+        self.operator = operator
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
+        # Errors of JAX, and of a function inside of this one, remain as they are.
+        public_kind = {
+            ArgumentError: DescriptorError,
+            ArgumentTypeError: TypeError,
+        }.get(kind)
+        if public_kind:
+            raise public_kind(f"{self.operator}: {error}") from error.__cause__
+
+
+def public(function: Callable[P, Result]) -> Callable[P, Result]:
+    """Names a public function or method in the errors of its arguments.
+
+    dmljax's functions have the names of their operators.
+    """
+    name = function.__qualname__
+    if function.__module__ in ("dmljax.numpy", "dmljax.onnx"):
+        name = f"{function.__module__}.{name}"
+    elif "." not in name:
+        name = name.upper()
+    naming = Naming(name)
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+        with naming:
+            return function(*args, **kwargs)
+
+    return call
 
 
 class ModelError(ValueError):
@@ -62,21 +119,20 @@ def at_most(low: int, high: int) -> bool:
         return False
 
 
-def decide_at_most(operator: str, low: int, high: int) -> bool:
+def decide_at_most(low: int, high: int) -> bool:
     """Whether low <= high, for a rule: an error if JAX can't decide it."""
     try:
         return low <= high
     except InconclusiveDimensionOperation as error:
         constraint = f"{high} >= {low}"
-        raise DescriptorError(
-            f"{operator}: JAX can't decide whether {constraint} for these symbolic "
+        raise ArgumentError(
+            f"JAX can't decide whether {constraint} for these symbolic "
             "sizes. Say so where they are made: jax.export.symbolic_shape(..., "
             f"constraints=['{constraint}'])."
         ) from error
 
 
 def require_same(
-    operator: str,
     what: str,
     values: Mapping[str, Any],
     remedy: str | None = None,
@@ -93,8 +149,8 @@ def require_same(
             if remedy is None:
                 name = f"Tensor '{name}'"
                 first = f"tensor '{first}'"
-            raise DescriptorError(
-                f"{operator}: mismatched tensor {what}. {name} has {show(value)}, "
+            raise ArgumentError(
+                f"mismatched tensor {what}. {name} has {show(value)}, "
                 f"while {first} has {show(wanted)}; both must be the same."
                 f"{remedy or ''}"
             )
@@ -109,7 +165,7 @@ def is_number_of(value: Any, enum_type: type[enum.Enum]) -> bool:
     return is_integer and not is_other and value in enum_type.__members__.values()
 
 
-def as_member(operator: str, name: str, value: Any, enum_type: type[Member]) -> Member:
+def as_member(name: str, value: Any, enum_type: type[Member]) -> Member:
     """Returns a member of an enum, given the member or its number."""
     if isinstance(value, enum_type):
         return value
@@ -121,8 +177,8 @@ def as_member(operator: str, name: str, value: Any, enum_type: type[Member]) -> 
     meant = getattr(enum_type, "OTHER_NAMES", {}).get(written, written)
     known = meant in names
     example = f"{enum_type.__name__}.{meant if known else names[-1]}"
-    raise DescriptorError(
-        f"{operator}: {name} is {as_python(value)}; it must be one of "
+    raise ArgumentError(
+        f"{name} is {as_python(value)}; it must be one of "
         f"{', '.join(names)}. Write {'' if known else 'for example '}{example}."
     )
 

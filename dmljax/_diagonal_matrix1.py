@@ -28,15 +28,16 @@ from dmljax._arguments import (
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import (
-    DescriptorError,
+    ArgumentError,
+    ArgumentTypeError,
     as_python,
     decide_at_most,
+    public,
     require_same,
     show,
 )
 from dmljax._types import INT32_MAX, INT32_MIN, Sizes, keep_type
 
-NAME = "DIAGONAL_MATRIX1"
 # The arguments of the function, as its messages name them.
 X = "x (InputTensor)"
 BEGIN = "fill_begin (DiagonalFillBegin)"
@@ -52,6 +53,7 @@ class _MainDiagonal:
 MAIN_DIAGONAL: Any = _MainDiagonal()
 
 
+@public
 def diagonal_matrix1(
     x: ArrayLike | None = None,
     /,
@@ -124,20 +126,20 @@ def diagonal_matrix1(
         zeros = _describe(shape, dtype)
         result_type = zeros.dtype
     else:
-        x = as_array(NAME, X, x)
+        x = as_array(X, x)
         result_type = x.dtype
         if shape is not None:
-            sizes = {X: x.shape, "shape": as_sizes(NAME, "shape", shape)}
-            require_same(NAME, "sizes", sizes, " Leave shape out.")
+            sizes = {X: x.shape, "shape": as_sizes("shape", shape)}
+            require_same("sizes", sizes, " Leave shape out.")
         if dtype is not None:
-            types = {X: result_type, "dtype": as_dtype(NAME, dtype)}
-            require_same(NAME, "data types", types, " Leave dtype out.")
+            types = {X: result_type, "dtype": as_dtype(dtype)}
+            require_same("data types", types, " Leave dtype out.")
     # None stands for the frequent value 0, which the program has as a constant. Outside
     # of jit, handing a number over takes as long as the rest of a call
     # (benchmarks/results/x86_64-cpu.csv, "upper triangle", "dmljax" and "dmljax 0.0").
     # A float could be -0.0.
     if not (type(value) is int and value == 0):
-        scalar = as_scalar(NAME, "value (Value)", value, result_type)
+        scalar = as_scalar("value (Value)", value, result_type)
     begin, end = _as_bounds(fill_begin, fill_end)
     if isinstance(begin, int) and isinstance(end, int):
         return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
@@ -147,15 +149,13 @@ def diagonal_matrix1(
 def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
     """Describes the zeros that stand for an input of None."""
     if shape is None:
-        raise TypeError(f"{NAME}: x (InputTensor) or shape must be given.")
-    sizes = as_sizes(NAME, "shape", shape)
+        raise ArgumentTypeError("x (InputTensor) or shape must be given.")
+    sizes = as_sizes("shape", shape)
     for size in sizes:
-        if not decide_at_most(NAME, 0, size):
-            raise DescriptorError(
-                f"{NAME}: shape is {show(sizes)}; no size may be negative."
-            )
-    result_type = as_dtype(NAME, np.float32 if dtype is None else dtype)
-    check_x64(NAME, "the result (dtype)", result_type)
+        if not decide_at_most(0, size):
+            raise ArgumentError(f"shape is {show(sizes)}; no size may be negative.")
+    result_type = as_dtype(np.float32 if dtype is None else dtype)
+    check_x64("the result (dtype)", result_type)
     return jax.ShapeDtypeStruct(sizes, result_type)
 
 
@@ -167,8 +167,8 @@ def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
         argument, missing = BEGIN, END
         if fill_begin is MAIN_DIAGONAL:
             argument, missing = END, BEGIN
-        raise TypeError(
-            f"{NAME}: {argument} is given, and {missing} is not. Write "
+        raise ArgumentTypeError(
+            f"{argument} is given, and {missing} is not. Write "
             f"{missing.split()[0]}=None for no bound, or fill_end=fill_begin + 1 for "
             "one diagonal."
         )
@@ -185,34 +185,34 @@ def _as_bound(name: str, bound: Any) -> Any:
         bound = unwrap_array(bound)
         if isinstance(bound, Array):
             if not is_integer(bound.dtype):
-                raise DescriptorError(
-                    f"{NAME}: {name} has data type {show(bound.dtype)}; it must have "
+                raise ArgumentError(
+                    f"{name} has data type {show(bound.dtype)}; it must have "
                     "an integer type."
                 )
-            return as_scalar(NAME, name, bound, bound.dtype)
-        bound = as_integer(NAME, name, bound)
-    check_int32(NAME, name, bound)
+            return as_scalar(name, bound, bound.dtype)
+        bound = as_integer(name, bound)
+    check_int32(name, bound)
     return bound
 
 
-def check_int32(operator: str, name: str, value: int) -> None:
+def check_int32(name: str, value: int) -> None:
     """Requires that an attribute is an INT of the C struct."""
     if not INT32_MIN <= value <= INT32_MAX:
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; it must be an INT32, "
+        raise ArgumentError(
+            f"{name} is {as_python(value)}; it must be an INT32, "
             f"{INT32_MIN} to {INT32_MAX}."
         )
 
 
-def check_diagonals(operator: str, name: str, shape: tuple[int, ...]) -> None:
+def check_diagonals(name: str, shape: tuple[int, ...]) -> None:
     """Requires that the numbers of the diagonals of a matrix are INT32."""
     height, width = shape[-2:]
     # JAX takes a symbolic size to be below 2^31. INT32_MAX is past every diagonal.
     tall = isinstance(height, int) and height > 2**31
     wide = isinstance(width, int) and width >= 2**31
     if tall or wide:
-        raise DescriptorError(
-            f"{operator}: {name} has sizes {show(shape)}; a matrix has at most 2^31 "
+        raise ArgumentError(
+            f"{name} has sizes {show(shape)}; a matrix has at most 2^31 "
             "rows and less than 2^31 columns, because the number of a diagonal is an "
             "INT32."
         )
@@ -236,12 +236,12 @@ def _diagonal_matrix1(
     # A descriptor has been checked: these messages are those of the function.
     name = "the result (shape)" if x is None else X
     if rank < 2:
-        raise DescriptorError(
-            f"{NAME}: {name} has sizes {show(shape)}; a matrix has at least 2 "
+        raise ArgumentError(
+            f"{name} has sizes {show(shape)}; a matrix has at least 2 "
             "dimensions. x[None] and shape=(1, n) have one row."
         )
-    check_diagonals(NAME, name, shape)
-    check_elements(NAME, shape)
+    check_diagonals(name, shape)
+    check_elements(shape)
     if x is not None and 0 in shape:
         # jnp.where would not read `x`, and the result would be on another device.
         return drop_weak_type(x)

@@ -25,15 +25,15 @@ from dmljax._arguments import (
     same_type,
 )
 from dmljax._call import compiled
-from dmljax._check import DescriptorError, require_same, show
+from dmljax._check import ArgumentError, ArgumentTypeError, public, require_same, show
 
-NAME = "ELEMENT_WISE_IF"
 # The arguments of the function, as its messages name them.
 CONDITION = "condition (ConditionTensor)"
 A = "a (ATensor)"
 B = "b (BTensor)"
 
 
+@public
 def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Array:
     """Selects from `a` where `condition` is not zero, and from `b` elsewhere.
 
@@ -72,25 +72,25 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
 
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
-    condition = as_array(NAME, CONDITION, condition)
+    condition = as_array(CONDITION, condition)
     first: Any = as_number(a)
     second: Any = as_number(b)
     first_is_number = is_python_number(first)
     second_is_number = is_python_number(second)
     if first_is_number and second_is_number:
-        raise TypeError(
-            f"{NAME}: {A} and {B} are both Python numbers; one must be an array, which "
+        raise ArgumentTypeError(
+            f"{A} and {B} are both Python numbers; one must be an array, which "
             "gives the result its type. Write for example jnp.asarray(b)."
         )
     if not first_is_number:
-        first = as_array(NAME, A, first)
+        first = as_array(A, first)
     if not second_is_number:
-        second = as_array(NAME, B, second)
+        second = as_array(B, second)
     # A Python number takes the type of the other operand.
     if first_is_number:
-        first = from_python(NAME, A, first, second.dtype)
+        first = from_python(A, first, second.dtype)
     if second_is_number:
-        second = from_python(NAME, B, second, first.dtype)
+        second = from_python(B, second, first.dtype)
     return _element_wise_if(condition, first, second)
 
 
@@ -98,27 +98,27 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
 def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
     # The page has UINT8. A bool is what a comparison in JAX returns.
     if condition.dtype not in (np.uint8, np.bool_):
-        raise DescriptorError(
-            f"{NAME}: {CONDITION} has data type {show(condition.dtype)}; it must be "
+        raise ArgumentError(
+            f"{CONDITION} has data type {show(condition.dtype)}; it must be "
             "UINT8 or BOOL. Write condition != 0."
         )
     # A Python number that was traced takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
     if promotion_rank(a) > promotion_rank(b):
-        a = convert(NAME, A, a, b.dtype, owner=B)
+        a = convert(A, a, b.dtype, owner=B)
     elif promotion_rank(b) > promotion_rank(a):
-        b = convert(NAME, B, b, a.dtype, owner=A)
+        b = convert(B, b, a.dtype, owner=A)
     # The remedy is the type that holds the values of both. A scalar gives way to an
     # array, which may be large.
     remedy = same_type("b", b.dtype, a.dtype)
     if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
         remedy = same_type("a", a.dtype, b.dtype)
-    require_same(NAME, "data types", {B: b.dtype, A: a.dtype}, remedy)
+    require_same("data types", {B: b.dtype, A: a.dtype}, remedy)
     sizes = {CONDITION: condition.shape, A: a.shape, B: b.shape}
     remedy = _same_sizes(*sizes.values())
     # A scalar is shared.
     sizes = {name: shape for name, shape in sizes.items() if shape or name == CONDITION}
-    require_same(NAME, "sizes", sizes, remedy)
+    require_same("sizes", sizes, remedy)
     # The conversion to bool compares with 0: every uint8 except 0 selects `a`.
     return jnp.where(
         lax.convert_element_type(condition, bool), drop_weak_type(a), drop_weak_type(b)

@@ -18,17 +18,17 @@ from jax.typing import ArrayLike
 from dmljax import _nonzero_forms as forms
 from dmljax._arguments import as_array, as_integer, as_size
 from dmljax._call import compiled
-from dmljax._check import DescriptorError, as_python, decide_at_most, show
+from dmljax._check import ArgumentError, as_python, decide_at_most, public, show
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_result
 from dmljax._nonzero_kernels import Implementation, choose_kernel
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Division, divided_axes, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, to_scalar
 
-NAME = "NONZERO_COORDINATES"
 X = "x (InputTensor)"  # the argument of the function, as its messages name it
 
 
+@public
 def nonzero_coordinates(
     x: ArrayLike,
     /,
@@ -107,20 +107,20 @@ def nonzero_coordinates(
     # An array would be compared element by element.
     is_name = implementation is None or isinstance(implementation, str)
     if not is_name or implementation not in (None, "xla", "pallas"):
-        raise DescriptorError(
-            f"{NAME}: implementation is {as_python(implementation)}; it must be one of "
+        raise ArgumentError(
+            f"implementation is {as_python(implementation)}; it must be one of "
             "None, 'xla', 'pallas'."
         )
-    x = as_array(NAME, X, x)
+    x = as_array(X, x)
     if columns is not None:
-        columns = as_integer(NAME, "columns", columns)
+        columns = as_integer("columns", columns)
     if fill is not None:
-        fill = as_integer(NAME, "fill", fill)
+        fill = as_integer("fill", fill)
     if parts is not None:
-        parts = as_integer(NAME, "parts", parts)
+        parts = as_integer("parts", parts)
     if size is not None:
         # A caller with a traced count needs the hint that an upper bound is enough.
-        size = as_size(NAME, "size", size, "an upper bound of the count")
+        size = as_size("size", size, "an upper bound of the count")
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 
 
@@ -136,18 +136,15 @@ def _nonzero_coordinates(
     columns = max(x.ndim, 1) if columns is None else columns
     check_sizes_and_columns(X, x.shape, "columns is", columns)
     if fill is not None and not 0 <= fill < 2**32:
-        raise DescriptorError(
-            f"{NAME}: fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}."
-        )
+        raise ArgumentError(f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}.")
     if size is not None:
         known = isinstance(size, int)
         # JAX can't scatter into an array that may be empty, such as an array of a
         # symbolic size. JAX takes a symbolic size to be below 2^31.
         low = 0 if known else 1
-        if not decide_at_most(NAME, low, size) or (known and size > MAX_ELEMENTS):
-            raise DescriptorError(
-                f"{NAME}: size is {size}; it must be a number of rows, {low} to "
-                f"{MAX_ELEMENTS}."
+        if not decide_at_most(low, size) or (known and size > MAX_ELEMENTS):
+            raise ArgumentError(
+                f"size is {size}; it must be a number of rows, {low} to {MAX_ELEMENTS}."
             )
     mesh = explicit_mesh(x)  # an unreduced array is an error
     flags = forms.is_nonzero(x)
@@ -170,8 +167,8 @@ def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Arra
         hint = ""
         if x.ndim > 0 and not isinstance(x.shape[0], int):
             hint = f" A symbolic size such as '{parts}*b' is a multiple."
-        raise DescriptorError(
-            f"{NAME}: parts is {parts}; it must divide the first dimension of {X}, "
+        raise ArgumentError(
+            f"parts is {parts}; it must divide the first dimension of {X}, "
             f"which has sizes {show(x.shape)}.{hint}"
         )
     sharding = None
@@ -180,8 +177,8 @@ def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Arra
         names = divided_axes(x).get(0, ())
         devices = math.prod(mesh.shape[name] for name in names)
         if parts % devices != 0:
-            raise DescriptorError(
-                f"{NAME}: parts is {parts}; it must be a multiple of {devices}, the "
+            raise ArgumentError(
+                f"parts is {parts}; it must be a multiple of {devices}, the "
                 "number of devices over which the first dimension is sharded."
             )
         # JAX asks which of the two new dimensions keeps the sharding of the first.
@@ -207,8 +204,8 @@ def check_sizes_and_columns(
     elements = math.prod(sizes)
     # JAX can't decide this for most symbolic sizes, and they are let through.
     if isinstance(elements, int) and elements > MAX_ELEMENTS:
-        raise DescriptorError(
-            f"{NAME}: {name} has sizes {show(sizes)}, {elements} elements; at most "
+        raise ArgumentError(
+            f"{name} has sizes {show(sizes)}, {elements} elements; at most "
             f"{MAX_ELEMENTS} are allowed."
         )
     # Only leading dimensions of size 1 may be left out.
@@ -217,8 +214,8 @@ def check_sizes_and_columns(
     high = max(len(sizes), 1)
     if not low <= columns <= high:
         allowed = str(low) if low == high else f"{low} to {high}"
-        raise DescriptorError(
-            f"{NAME}: {columns_are} {columns}; for {name} of sizes {show(sizes)} it "
+        raise ArgumentError(
+            f"{columns_are} {columns}; for {name} of sizes {show(sizes)} it "
             f"must be {allowed}."
         )
 

@@ -29,7 +29,16 @@ from dmljax._arguments import (
     unwrap_array,
 )
 from dmljax._call import check_elements, compiled
-from dmljax._check import DescriptorError, as_python, require_same, shortened, show
+from dmljax._check import (
+    ArgumentError,
+    ArgumentTypeError,
+    DescriptorError,
+    as_python,
+    public,
+    require_same,
+    shortened,
+    show,
+)
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import add_rows, read_rows, write_rows
 from dmljax._sharding import by_xla, explicit_mesh
@@ -183,6 +192,7 @@ parts=None)
     def take(self, x: ArrayLike, /, *, fill_value: ArrayLike = 0) -> Array: ...
     @overload
     def take(self, x: Any, /, *, fill_value: Any = 0) -> Any: ...
+    @public
     def take(self, x: Any, /, *, fill_value: Any = 0) -> Any:
         """Gathers the rows of an array at the coordinates.
 
@@ -218,17 +228,16 @@ parts=None)
         >>> kept.take({"a": jnp.array([1, 2, 3]), "b": jnp.array([4, 5, 6])})
         {'a': Array([1, 3, 0], dtype=int32), 'b': Array([4, 6, 0], dtype=int32)}
         """
-        method = "NonzeroCoordinates.take"
         names, leaves, tree = _leaves("x", x)
-        arrays = list(map(functools.partial(as_array, method), names, leaves))
+        arrays = list(map(as_array, names, leaves))
         if type(fill_value) is int and fill_value == 0:
             # The program has its own zeros: nothing is sent to the device.
             return tree.unflatten(_take(self, arrays, None, tuple(names)))
-        fill_names, fills = _leaves_like(method, "fill_value", fill_value, names, tree)
+        fill_names, fills = _leaves_like("fill_value", fill_value, names, tree)
         scalars: list[Any] = []
         named = zip(fill_names, fills, names, arrays, strict=True)
         for fill_name, fill, name, array in named:
-            scalar = as_scalar(method, fill_name, fill, array.dtype, owner=name)
+            scalar = as_scalar(fill_name, fill, array.dtype, owner=name)
             scalars.append(scalar)
         return tree.unflatten(_take(self, arrays, scalars, tuple(names)))
 
@@ -238,6 +247,7 @@ parts=None)
     ) -> Array: ...
     @overload
     def put(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any: ...
+    @public
     def put(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
         """Writes rows back to the elements that ``take`` reads.
 
@@ -280,6 +290,7 @@ parts=None)
     ) -> Array: ...
     @overload
     def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any: ...
+    @public
     def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
         """Adds rows to the elements that ``take`` reads.
 
@@ -375,7 +386,7 @@ def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
 
 
 def _leaves_like(
-    method: str, argument: str, tree: Any, names: list[str], wanted: Any
+    argument: str, tree: Any, names: list[str], wanted: Any
 ) -> tuple[list[str], list[Any]]:
     """Returns a leaf, and its name, for each array of `x`, which have these names.
 
@@ -388,8 +399,8 @@ def _leaves_like(
     if is_fill and own_names == [argument]:
         return [f"{argument} (of {name})" for name in names], leaves * len(names)
     alternative = " or be a scalar" * is_fill
-    raise DescriptorError(
-        f"{method}: {argument} is a tree {shortened(str(structure), 90)}, while x is "
+    raise ArgumentError(
+        f"{argument} is a tree {shortened(str(structure), 90)}, while x is "
         f"{shortened(str(wanted), 90)}; it must have the same structure{alternative}."
     )
 
@@ -398,15 +409,13 @@ def _written(
     nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any, where: Any
 ) -> Any:
     """Writes the rows of a tree into the arrays of another."""
-    method = f"NonzeroCoordinates.{verb}"
-    convert = functools.partial(as_array, method)
     names, leaves, tree = _leaves("x", x)
-    row_names, row_leaves = _leaves_like(method, "rows", rows, names, tree)
-    arrays = list(map(convert, names, leaves))
-    row_arrays = list(map(convert, row_names, row_leaves))
+    row_names, row_leaves = _leaves_like("rows", rows, names, tree)
+    arrays = list(map(as_array, names, leaves))
+    row_arrays = list(map(as_array, row_names, row_leaves))
     named = tuple(zip(names, row_names, strict=True))
     if where is not None:
-        where = convert("where", where)
+        where = as_array("where", where)
     return tree.unflatten(_write(nonzero, arrays, row_arrays, where, verb, named))
 
 
@@ -420,13 +429,12 @@ def _take(
     fills: Sequence[Array] | None,
     names: tuple[str, ...],
 ) -> list[Array]:
-    method = "NonzeroCoordinates.take"
     results = []
     if fills is None:
         fills = [jnp.zeros((), x.dtype) for x in arrays]
     for name, x, fill in zip(names, arrays, fills, strict=True):
-        sizes = _row_sizes(method, nonzero, name, x)
-        check_elements(method, sizes)
+        sizes = _row_sizes(nonzero, name, x)
+        check_elements(sizes)
         spec = _rows_spec(x, nonzero, sizes)
         operands = nonzero, drop_weak_type(x), fill
         results.append(_over_mesh(read_rows, sizes, spec, *operands))
@@ -442,26 +450,24 @@ def _write(
     verb: str,
     names: tuple[tuple[str, str], ...],
 ) -> list[Array]:
-    method = f"NonzeroCoordinates.{verb}"
     if where is not None:
-        _check_flags(method, where, nonzero.coordinates.shape[:-1])
+        _check_flags(where, nonzero.coordinates.shape[:-1])
     results = []
     for (name, row_name), x, rows in zip(names, arrays, row_arrays, strict=True):
-        wanted = _row_sizes(method, nonzero, name, x)
+        wanted = _row_sizes(nonzero, name, x)
         taken = f"take({name}) for {name} of sizes {show(x.shape)}"
         remedy = ""
         if rows.ndim == 0:
             value = f"{name} + {row_name}" if verb == "add" else row_name
             remedy = f" For one value, write jnp.where(mask, {value}, {name})."
         sizes = {taken: wanted, row_name: rows.shape}
-        require_same(method, "sizes", sizes, remedy)
+        require_same("sizes", sizes, remedy)
         types = {name: x.dtype, row_name: rows.dtype}
         remedy = same_type(row_name, rows.dtype, x.dtype)
-        require_same(method, "data types", types, remedy)
+        require_same("data types", types, remedy)
         if verb == "add" and x.dtype == np.bool_:
-            raise TypeError(
-                f"{method}: {name} has bools, which have no sum. Write "
-                f"{name}.astype(int)."
+            raise ArgumentTypeError(
+                f"{name} has bools, which have no sum. Write {name}.astype(int)."
             )
         result = drop_weak_type(x)
         if 0 not in x.shape + rows.shape:
@@ -473,35 +479,33 @@ def _write(
     return results
 
 
-def _check_flags(method: str, where: Array, wanted: tuple[int, ...]) -> None:
+def _check_flags(where: Array, wanted: tuple[int, ...]) -> None:
     """Requires one bool per row."""
     if where.dtype != np.bool_:
-        raise TypeError(
-            f"{method}: where has data type {show(where.dtype)}; it must be bool. "
+        raise ArgumentTypeError(
+            f"where has data type {show(where.dtype)}; it must be bool. "
             "Write where != 0."
         )
     if where.shape != wanted:
         remedy = " For flags of the elements of x, write where=kept.take(flags)."
         if where.shape in ((), wanted[-1:]):
             remedy = " Write jnp.broadcast_to(where, kept.valid.shape)."
-        raise DescriptorError(
-            f"{method}: where has sizes {show(where.shape)}; it must have "
+        raise ArgumentError(
+            f"where has sizes {show(where.shape)}; it must have "
             f"{show(wanted)}, one flag per row.{remedy}"
         )
 
 
-def _row_sizes(
-    method: str, nonzero: NonzeroCoordinates, name: str, x: Array
-) -> tuple[int, ...]:
+def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, ...]:
     """Returns the sizes of the rows of `x`: of all rows, with their own dimensions.
 
     `x` must begin with the sizes of the batch and of the array that was searched.
     """
-    batch, searched = _searched_sizes(method, nonzero)
+    batch, searched = _searched_sizes(nonzero)
     wanted = batch + searched
     if x.ndim < len(wanted) or not all(map(same_size, wanted, x.shape)):
         text = (
-            f"{method}: {name} has sizes {show(x.shape)}; it must begin with "
+            f"{name} has sizes {show(x.shape)}; it must begin with "
             f"{show(wanted)}, the sizes of the array that was searched."
         )
         if batch:
@@ -509,7 +513,7 @@ def _row_sizes(
                 f" The first, {show(batch)}, are those of jax.vmap: broadcast {name} "
                 "to them, or call this method inside of the vmap."
             )
-        raise DescriptorError(text)
+        raise ArgumentError(text)
     *rows, _ = nonzero.coordinates.shape
     # Without x64 mode, JAX indexes with int32, and would wrap a larger index in
     # silence. The inverse index has the numbers of rows. JAX takes symbolic sizes to be
@@ -517,8 +521,8 @@ def _row_sizes(
     indexed = [*x.shape[: len(wanted)], rows[-1]]
     known = [size for size in indexed if isinstance(size, int)]
     if max(known, default=0) >= 2**31 and not x64_enabled():
-        raise DescriptorError(
-            f"{method}: {name} has sizes {show(x.shape)}, and there are {rows[-1]} "
+        raise ArgumentError(
+            f"{name} has sizes {show(x.shape)}, and there are {rows[-1]} "
             "rows; indices of 2^31 and more need JAX's x64 mode. Turn it on by "
             "jax.config.update('jax_enable_x64', True)."
         )
@@ -538,7 +542,7 @@ def same_size(wanted: int | str, size: Any) -> bool:
 
 
 def _searched_sizes(
-    method: str, nonzero: NonzeroCoordinates
+    nonzero: NonzeroCoordinates,
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """Returns the sizes of a vmap's batch, and of the array that was searched.
 
@@ -546,21 +550,21 @@ def _searched_sizes(
     """
     sizes, parts, why = _static(nonzero)
     if sizes is None:
-        raise DescriptorError(f"{method}: {LOST[why]}")
+        raise ArgumentError(f"{LOST[why]}")
     count, coordinates = nonzero
     has_all_parts = parts is None or count.shape[-1:] == (parts,)
     if not has_all_parts or coordinates.shape[:-2] != count.shape:
         text = "" if parts is None else f" of parts={parts}"
-        raise DescriptorError(
-            f"{method}: the count has sizes {show(count.shape)}, and the coordinates "
+        raise ArgumentError(
+            f"the count has sizes {show(count.shape)}, and the coordinates "
             f"have {show(coordinates.shape)}; they are no whole result{text}. Use "
             "the result before you slice it, and inside of the jax.shard_map where it "
             "was made."
         )
     columns = coordinates.shape[-1]
     if columns < len(sizes):
-        raise DescriptorError(
-            f"{method}: the coordinates have columns={columns}, while the array that "
+        raise ArgumentError(
+            f"the coordinates have columns={columns}, while the array that "
             f"was searched has sizes {show(sizes)}; write columns={len(sizes)}, one "
             "for each dimension, or leave it out."
         )

@@ -25,10 +25,11 @@ from dmljax._arguments import (
 )
 from dmljax._call import compiled
 from dmljax._check import (
-    DescriptorError,
+    ArgumentError,
     as_member,
     as_python,
     decide_at_most,
+    public,
     show,
 )
 from dmljax._padding_forms import PaddingMode, Pads
@@ -36,7 +37,6 @@ from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Division
 from dmljax._types import Sizes
 
-NAME = "PADDING"
 # The arguments of the function, as its messages name them.
 X = "x (InputTensor)"
 VALUE = "value (PaddingValue)"
@@ -49,6 +49,7 @@ ModeName = (
 )
 
 
+@public
 def padding(
     x: ArrayLike,
     /,
@@ -100,20 +101,20 @@ def padding(
 
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
-    x = as_array(NAME, X, x)
+    x = as_array(X, x)
     pairs = (
         " One list of pairs (before, after), as np.pad takes it, becomes both paddings "
         "by start, end = zip(*pairs)."
     )
-    start = as_sizes(NAME, START, start_padding, pairs)
-    end = as_sizes(NAME, END, end_padding, pairs)
+    start = as_sizes(START, start_padding, pairs)
+    end = as_sizes(END, end_padding, pairs)
     mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
-        scalar = as_scalar(NAME, VALUE, value, x.dtype, cast=True)
+        scalar = as_scalar(VALUE, value, x.dtype, cast=True)
     else:
         scalar = None
         if type(value) not in (int, float):
-            as_array(NAME, VALUE, value)  # it is not used, but must have numbers
+            as_array(VALUE, value)  # it is not used, but must have numbers
     return _padding(x, scalar, start, end, mode)
 
 
@@ -121,17 +122,17 @@ def _as_mode(mode: Any) -> PaddingMode:
     """Returns the mode of a name or a number. Equal modes share a compiled program."""
     name = "mode (PaddingMode)"
     if isinstance(mode, (Array, np.ndarray)):
-        mode = as_integer(NAME, name, mode)
+        mode = as_integer(name, mode)
     if not isinstance(mode, str):
-        return as_member(NAME, name, mode, PaddingMode)
+        return as_member(name, mode, PaddingMode)
     try:
         return PaddingMode(mode)
     except ValueError:
         names = ", ".join([*PaddingMode.__members__, "REFLECT"]).lower()
         meant = PaddingMode.OTHER_NAMES.get(mode.upper())
         remedy = f" Write mode={PaddingMode[meant].numpy_name!r}." if meant else ""
-        raise DescriptorError(
-            f"{NAME}: {name} is {as_python(mode)}; it must be one of {names}.{remedy}"
+        raise ArgumentError(
+            f"{name} is {as_python(mode)}; it must be one of {names}.{remedy}"
         ) from None
 
 
@@ -143,7 +144,7 @@ def _padding(
     end: Pads,
     mode: PaddingMode,
 ) -> Array:
-    check_padding((NAME, X, START, END), x.shape, start, end, mode)
+    check_padding((X, START, END), x.shape, start, end, mode)
     operands = [x]
     if value is not None:
         # In normal form, all operands have the same rank.
@@ -161,27 +162,27 @@ def check_padding(
 ) -> tuple[int, ...]:
     """Checks the padding against the input, and returns the sizes of the output.
 
-    `names` are the operator, its input and both paddings, as messages name them.
+    `names` are the input and both paddings, as messages name them.
     """
-    operator, x, *pad_names = names
+    x, *pad_names = names
     for name, pads in zip(pad_names, (start, end), strict=True):
         if len(pads) != len(sizes):
-            raise DescriptorError(
-                f"{operator}: {name} is {show(pads)}, while {x} has sizes "
+            raise ArgumentError(
+                f"{name} is {show(pads)}, while {x} has sizes "
                 f"{show(sizes)}; write one integer for each axis, and 0 where nothing "
                 "is added."
             )
         for pad in pads:
             # XLA itself would accept a negative padding, and crop.
-            if not decide_at_most(operator, 0, pad):
-                raise DescriptorError(
-                    f"{operator}: {name} is {show(pads)}; no element may be negative. "
+            if not decide_at_most(0, pad):
+                raise ArgumentError(
+                    f"{name} is {show(pads)}; no element may be negative. "
                     "Slices remove elements."
                 )
             # JAX can't compare a symbolic size with so much.
             if isinstance(pad, int) and pad >= 2**32:
-                raise DescriptorError(
-                    f"{operator}: {name} is {show(pads)}; each element must be a "
+                raise ArgumentError(
+                    f"{name} is {show(pads)}; each element must be a "
                     "UINT32, less than 2^32."
                 )
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
@@ -189,9 +190,9 @@ def check_padding(
         return padded
     # The arrays of a descriptor have no axis of size 0, but other arrays may.
     for axis, size in enumerate(sizes):
-        if padded[axis] != size and not decide_at_most(operator, 1, size):
-            raise DescriptorError(
-                f"{operator}: {x} has sizes {show(sizes)}; {mode.name} has nothing to "
+        if padded[axis] != size and not decide_at_most(1, size):
+            raise ArgumentError(
+                f"{x} has sizes {show(sizes)}; {mode.name} has nothing to "
                 f"repeat along axis {axis}, whose size is 0. Only CONSTANT can pad it."
             )
     return padded

@@ -30,6 +30,7 @@ from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh
 
 from dmljax._arguments import drop_weak_type
 from dmljax._call import check_elements
+from dmljax._check import Naming
 from dmljax._jax import (
     Context,
     is_local,
@@ -110,7 +111,8 @@ class OperatorPrimitive:
         """Returns the types of the outputs, without a mesh."""
         outputs = self.outputs(*operands, **static)
         for output in outputs:
-            check_elements(self.name.upper(), output.shape)
+            with Naming(self.name.upper()):
+                check_elements(output.shape)
         return outputs
 
     def _lower(

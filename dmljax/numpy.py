@@ -71,10 +71,12 @@ from dmljax._arguments import (
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import (
-    DescriptorError,
+    ArgumentError,
+    ArgumentTypeError,
     as_python,
     at_most,
     decide_at_most,
+    public,
     show,
 )
 from dmljax._diagonal_matrix1 import diagonal_matrix1
@@ -114,7 +116,6 @@ __all__ = [
     "triu",
     "where",
 ]
-PAD = "dmljax.numpy.pad"
 # The index of a mode is its number in DirectML.
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
@@ -128,6 +129,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@public
 def pad(
     array: ArrayLike,
     pad_width: Any,
@@ -167,35 +169,32 @@ def pad(
     >>> pad(jnp.array([1, 2, 3]), (1, 2), mode="reflect")
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
-    x = _as_array(PAD, "array", array)
+    x = _as_array("array", array)
     # An array would be compared element by element.
     if not isinstance(mode, str) or mode not in _MODES:
         raise NotImplementedError(_why_no_mode(mode))
     if not isinstance(reflect_type, str) or reflect_type != "even":
         odd = mode in ("reflect", "symmetric") and as_python(reflect_type) == "'odd'"
         raise NotImplementedError(
-            f"{PAD} has reflect_type='even', not {as_python(reflect_type)}."
+            f"dmljax.numpy.pad has reflect_type='even', not {as_python(reflect_type)}."
             f"{' Use jax.numpy.pad.' if odd else ''}"
         )
     if stat_length is not None or end_values is not None:
-        raise DescriptorError(
-            f"{PAD}: mode={mode!r} has no stat_length and no end_values."
-        )
+        raise ArgumentError(f"mode={mode!r} has no stat_length and no end_values.")
     if constant_values is None:
         constant_values = 0
     elif mode != "constant":
-        raise DescriptorError(
-            f"{PAD}: constant_values is given, which mode={mode!r} ignores."
-        )
+        raise ArgumentError(f"constant_values is given, which mode={mode!r} ignores.")
     starts, ends = _as_widths(pad_width, x.ndim)
-    convert = functools.partial(_as_element, PAD, "constant_values", x.dtype)
+    convert = functools.partial(_as_element, "constant_values", x.dtype)
     values = jax.tree.map(convert, unwrap_array(constant_values))
     return _pad(x, values, starts, ends, mode)
 
 
 def _why_no_mode(mode: Any) -> str:
     """Says which name to write for a mode, or that jax.numpy has the mode."""
-    text = f"{PAD} has the modes {', '.join(_MODES)}, not mode={as_python(mode)}."
+    modes = ", ".join(_MODES)
+    text = f"dmljax.numpy.pad has the modes {modes}, not mode={as_python(mode)}."
     if isinstance(mode, (int, tuple, list, np.ndarray, Array)):
         return (
             f"{text} Both widths of an axis stand in pad_width, as ((before, after), "
@@ -214,13 +213,13 @@ def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
     """Returns how many elements to add before each axis, and how many after."""
     for width in jax.tree.leaves(pad_width):
         if type(width) is not int:
-            check_static(PAD, "pad_width", width, "integers")
+            check_static("pad_width", width, "integers")
     if isinstance(pad_width, dict):
         pad_width = _by_axis(pad_width, rank)
     starts, ends = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
     return (
-        as_sizes(PAD, "pad_width", tuple(starts)),
-        as_sizes(PAD, "pad_width", tuple(ends)),
+        as_sizes("pad_width", tuple(starts)),
+        as_sizes("pad_width", tuple(ends)),
     )
 
 
@@ -228,12 +227,12 @@ def _by_axis(pad_width: dict[int, Any], rank: int) -> np.ndarray:
     """Returns a pair for each axis. An axis that the dict does not name has zeros."""
     pairs: dict[int, Any] = {}
     for key, width in pad_width.items():
-        axis = as_axis(PAD, "an axis of pad_width", key, rank)
+        axis = as_axis("an axis of pad_width", key, rank)
         if axis in pairs:
-            raise DescriptorError(f"{PAD}: pad_width names axis {axis} twice.")
+            raise ArgumentError(f"pad_width names axis {axis} twice.")
         if np.shape(width) not in ((), (2,)):
-            raise DescriptorError(
-                f"{PAD}: pad_width[{key}] is {as_python(width)}; it must be a number, "
+            raise ArgumentError(
+                f"pad_width[{key}] is {as_python(width)}; it must be a number, "
                 "or a pair (before, after)."
             )
         pairs[axis] = np.broadcast_to(width, 2)
@@ -246,8 +245,8 @@ def _split_sides(name: str, sides: Any, rank: int) -> Any:
     try:
         return library.broadcast_to(sides, (rank, 2)).T
     except ValueError:
-        raise ValueError(
-            f"{PAD}: {name} has sizes {sides.shape}; it must be a number, a pair "
+        raise ArgumentError(
+            f"{name} has sizes {sides.shape}; it must be a number, a pair "
             f"(before, after), or a pair for each of the {rank} axes."
         ) from None
 
@@ -255,11 +254,9 @@ def _split_sides(name: str, sides: Any, rank: int) -> Any:
 @compiled("starts", "ends", "mode")
 def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
     for width in starts + ends:
-        if not decide_at_most(PAD, 0, width):
+        if not decide_at_most(0, width):
             widths = [*zip(starts, ends, strict=True)]
-            raise DescriptorError(
-                f"{PAD}: pad_width is {widths}; none may be negative."
-            )
+            raise ArgumentError(f"pad_width is {widths}; none may be negative.")
     value = cast_array(jnp.asarray(values), x.dtype)
     if value.ndim == 0:
         return as_weak_as(x, padding(x, starts, ends, mode=mode, value=value))
@@ -275,6 +272,7 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
     return as_weak_as(x, padded)
 
 
+@public
 def argwhere(
     a: ArrayLike,
     *,
@@ -303,12 +301,12 @@ def argwhere(
            [1, 0],
            [0, 0]], dtype=int32)
     """
-    name = "dmljax.numpy.argwhere"
-    x = _as_searchable(name, "a", a)
-    columns = find_columns(name, x.reshape(x.shape or (1,)), size, fill_value)
+    x = _as_searchable("a", a)
+    columns = find_columns(x.reshape(x.shape or (1,)), size, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
 
+@public
 def nonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> tuple[Array, ...]:
@@ -337,20 +335,19 @@ def nonzero(
     >>> nonzero(jnp.array([0, 5, 7, 0]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
     """
-    return _nonzero("nonzero", "a", a, size, fill_value)
+    return _nonzero("a", a, size, fill_value)
 
 
 def _nonzero(
-    function: str, argument: str, a: ArrayLike, size: int | None, fill_value: Any
+    argument: str, a: ArrayLike, size: int | None, fill_value: Any
 ) -> tuple[Array, ...]:
-    """Returns what `nonzero` returns, to the function and the argument of a caller."""
-    name = f"dmljax.numpy.{function}"
-    x = _as_searchable(name, argument, a)
+    """Returns what `nonzero` returns, for an argument of this name."""
+    x = _as_searchable(argument, a)
     if x.ndim == 0:
-        raise DescriptorError(
-            f"{name}: {argument} has 0 dimensions. Write jnp.atleast_1d({argument})."
+        raise ArgumentError(
+            f"{argument} has 0 dimensions. Write jnp.atleast_1d({argument})."
         )
-    return find_columns(name, x, size, fill_value)
+    return find_columns(x, size, fill_value)
 
 
 @typing.overload
@@ -359,6 +356,7 @@ def where(
 ) -> tuple[Array, ...]: ...
 @typing.overload
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike, /) -> Array: ...
+@public
 def where(
     condition: ArrayLike,
     x: ArrayLike | None = None,
@@ -395,12 +393,13 @@ def where(
     Array([0, 2], dtype=int32)
     """
     if x is None and y is None:
-        return _nonzero("where", "condition", condition, size, fill_value)
+        return _nonzero("condition", condition, size, fill_value)
     select: Any = jnp.where  # which has no overload for all of these arguments
     selected: Array = select(condition, x, y, size=size, fill_value=fill_value)
     return selected
 
 
+@public
 def flatnonzero(
     a: ArrayLike, *, size: int | None = None, fill_value: Any = None
 ) -> Array:
@@ -423,50 +422,46 @@ def flatnonzero(
     >>> flatnonzero(jnp.array([[0, 5], [7, 0]]), size=3, fill_value=-1)
     Array([ 1,  2, -1], dtype=int32)
     """
-    name = "dmljax.numpy.flatnonzero"
-    x = _as_searchable(name, "a", a)
-    return find_columns(name, x.reshape(-1), size, fill_value)[0]
+    x = _as_searchable("a", a)
+    return find_columns(x.reshape(-1), size, fill_value)[0]
 
 
-def find_columns(
-    name: str, x: Searchable, size: int | None, fill_value: Any
-) -> tuple[Array, ...]:
+def find_columns(x: Searchable, size: int | None, fill_value: Any) -> tuple[Array, ...]:
     """Finds coordinates in `x`, and returns those along each dimension."""
     fills = fill_value
     if not isinstance(fills, tuple):
         fills = (fill_value,) * x.ndim
     if len(fills) != x.ndim or any(map(np.ndim, fills)):
-        raise ValueError(
-            f"{name}: fill_value is {fill_value}; it must be a scalar or a "
-            f"tuple of {x.ndim}."
+        raise ArgumentError(
+            f"fill_value is {fill_value}; it must be a scalar or a tuple of {x.ndim}."
         )
     integer = jnp.result_type(int)
     for length in x.shape:
         # JAX takes a symbolic size to be below 2^31.
         if isinstance(length, int) and length > np.iinfo(integer).max + 1:
-            raise DescriptorError(
-                f"{name}: a has sizes {show(x.shape)}; coordinates of {length} "
+            raise ArgumentError(
+                f"a has sizes {show(x.shape)}; coordinates of {length} "
                 f"elements do not fit in {integer}. Turn on JAX's x64 mode with jax."
                 "config.update('jax_enable_x64', True), or use dmljax.nonzero_"
                 "coordinates, whose coordinates are uint32."
             )
-    fills = tuple([_as_element(name, "fill_value", integer, fill) for fill in fills])
-    count, coordinates, rows = _find(name, x, size)
+    fills = tuple([_as_element("fill_value", integer, fill) for fill in fills])
+    count, coordinates, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
     return _split_columns(count, coordinates, fills, rows)
 
 
-def _find(name: str, x: Searchable, size: int | None) -> tuple[Array | None, Any, int]:
+def _find(x: Searchable, size: int | None) -> tuple[Array | None, Any, int]:
     """Returns the count, the coordinates, and how many rows of them to return.
 
     An array of NumPy is known: it is searched here, once, when a program is traced. The
     count is then None, and the coordinates are columns of NumPy, of valid rows alone.
     """
     if size is not None:
-        size = as_size(name, "size", size, "an upper bound of the count")
+        size = as_size("size", size, "an upper bound of the count")
         if isinstance(size, int) and size < 0:
-            raise DescriptorError(f"{name}: size is {size}; it must be at least 0.")
+            raise ArgumentError(f"size is {size}; it must be at least 0.")
     if isinstance(x, np.ndarray) and (size is None or isinstance(size, int)):
         integer = jnp.result_type(int)
         columns = [column[:size].astype(integer) for column in np.nonzero(x)]
@@ -514,6 +509,7 @@ def _lengthen(x: Array, rows: int, filling: Array) -> Array:
     return jnp.concatenate([x, more])
 
 
+@public
 def extract(
     condition: ArrayLike,
     arr: ArrayLike,
@@ -542,12 +538,12 @@ def extract(
     >>> extract(x > 2, x, size=3)
     Array([5., 7., 0.], dtype=float32)
     """
-    name = "dmljax.numpy.extract"
-    chosen = _as_searchable(name, "condition", condition).reshape(-1)
-    values = _as_array(name, "arr", arr)
-    return take_slices(name, chosen, values, None, size, fill_value)
+    chosen = _as_searchable("condition", condition).reshape(-1)
+    values = _as_array("arr", arr)
+    return take_slices(chosen, values, None, size, fill_value)
 
 
+@public
 def compress(
     condition: ArrayLike,
     a: ArrayLike,
@@ -583,21 +579,20 @@ def compress(
     >>> compress(jnp.array([True, False, True]), jnp.array([[1, 2, 3]]), axis=1)
     Array([[1, 3]], dtype=int32)
     """
-    name = "dmljax.numpy.compress"
     if out is not None:
-        raise NotImplementedError(f"{name}: JAX writes into no array; leave out out=.")
-    chosen = _as_searchable(name, "condition", condition)
-    if chosen.ndim != 1:
-        raise DescriptorError(
-            f"{name}: condition has sizes {show(chosen.shape)}; it must have one "
-            "dimension."
+        raise NotImplementedError(
+            "dmljax.numpy.compress: JAX writes into no array; leave out out=."
         )
-    values = _as_array(name, "a", a)
-    return take_slices(name, chosen, values, axis, size, fill_value)
+    chosen = _as_searchable("condition", condition)
+    if chosen.ndim != 1:
+        raise ArgumentError(
+            f"condition has sizes {show(chosen.shape)}; it must have one dimension."
+        )
+    values = _as_array("a", a)
+    return take_slices(chosen, values, axis, size, fill_value)
 
 
 def take_slices(
-    name: str,
     condition: Searchable,
     values: Array,
     axis: int | None,
@@ -614,43 +609,42 @@ def take_slices(
     if axis is None:
         axis = 0
         values = values.reshape(-1)
-    axis = as_axis(name, "axis", axis, values.ndim)
-    fill = _as_element(name, "fill_value", values.dtype, fill_value)
+    axis = as_axis("axis", axis, values.ndim)
+    fill = _as_element("fill_value", values.dtype, fill_value)
     length = values.shape[axis]
     longer = not at_most(condition.size, length)
     within = condition[:length] if longer else condition
-    count, coordinates, rows = _find(name, within, size)
+    count, coordinates, rows = _find(within, size)
     may_fail = longer and size is None and not cut
     if may_fail and condition[length:].any():
-        raise DescriptorError(
-            f"{name}: condition is true past the end of the axis of {length} elements."
+        raise ArgumentError(
+            f"condition is true past the end of the axis of {length} elements."
         )
-    taken = _gather_slices(values, count, coordinates, fill, name, axis, rows)
+    taken = _gather_slices(values, count, coordinates, fill, axis, rows)
     if size is None:
         return as_weak_as(values, taken)
     # With a size, the fill decides in jax.numpy, too: its type is never weak.
     return drop_weak_type(taken)
 
 
-@compiled("name", "axis", "rows")
+@compiled("axis", "rows")
 def _gather_slices(
     values: Array,
     count: Array | None,
     coordinates: Any,
     fill: Array,
-    name: str,
     axis: int,
     rows: int,
 ) -> Array:
     """Returns the slices of `values` at the first rows, and `fill` past the count."""
     values = jnp.moveaxis(values, axis, 0)
     sizes = values.shape[1:]
-    check_elements(name, (rows, *sizes))
+    check_elements((rows, *sizes))
     try:
         filling = jnp.broadcast_to(cast_array(fill, values.dtype), (1, *sizes))
     except ValueError:
-        raise ValueError(
-            f"{name}: fill_value has sizes {show(fill.shape)}; it must be a scalar, or "
+        raise ArgumentError(
+            f"fill_value has sizes {show(fill.shape)}; it must be a scalar, or "
             f"a slice of sizes {show(sizes)}."
         ) from None
     # With explicit axes the chosen slices are on every device.
@@ -703,6 +697,7 @@ def _read_slices(values: Array, filling: Array, valid: Array, index: Array) -> A
     return jnp.where(repeated(valid, rows), rows, filling)
 
 
+@public
 def tril(m: ArrayLike, k: int | Array = 0) -> Array:
     """Keeps the lower triangle, up to diagonal `k`, as ``jax.numpy.tril`` does.
 
@@ -722,9 +717,10 @@ def tril(m: ArrayLike, k: int | Array = 0) -> Array:
     Array([[1., 0., 0.],
            [1., 1., 0.]], dtype=float32)
     """
-    return _triangle("tril", m, k)
+    return _triangle(m, k, upper=False)
 
 
+@public
 def triu(m: ArrayLike, k: int | Array = 0) -> Array:
     """Keeps the upper triangle, from diagonal `k` on, as ``jax.numpy.triu`` does.
 
@@ -744,37 +740,35 @@ def triu(m: ArrayLike, k: int | Array = 0) -> Array:
     Array([[0., 1., 1.],
            [0., 0., 1.]], dtype=float32)
     """
-    return _triangle("triu", m, k)
+    return _triangle(m, k, upper=True)
 
 
-def _triangle(function: str, m: ArrayLike, k: Any) -> Array:
-    name = f"dmljax.numpy.{function}"
-    x = _as_array(name, "m", m)
+def _triangle(m: ArrayLike, k: Any, *, upper: bool) -> Array:
+    x = _as_array("m", m)
     if x.ndim < 2:
-        raise DescriptorError(
-            f"{name}: m has sizes {show(x.shape)}; it must have at least 2 dimensions."
+        raise ArgumentError(
+            f"m has sizes {show(x.shape)}; it must have at least 2 dimensions."
         )
     if is_symbolic_dim(k):  # no number yet when the program is traced
         k = jnp.asarray(k)
     if isinstance(k, Array):
         if not is_integer(k.dtype):
-            raise TypeError(
-                f"{name}: k has data type {show(k.dtype)}; it must have an integer "
-                "type."
+            raise ArgumentTypeError(
+                f"k has data type {show(k.dtype)}; it must have an integer type."
             )
         if k.ndim != 0:
-            raise DescriptorError(
-                f"{name}: k has sizes {show(k.shape)}; it must be a scalar. jax.vmap "
+            raise ArgumentError(
+                f"k has sizes {show(k.shape)}; it must be a scalar. jax.vmap "
                 "gives each matrix of a batch its own diagonal."
             )
     else:
         try:
             k = operator.index(k)
         except TypeError:
-            raise TypeError(
-                f"{name}: k is {as_python(k)}; it must be an integer."
+            raise ArgumentTypeError(
+                f"k is {as_python(k)}; it must be an integer."
             ) from None
-    triangle = keep_triangle(x, k, upper=function == "triu")
+    triangle = keep_triangle(x, k, upper=upper)
     return as_weak_as(x, triangle)
 
 
@@ -801,6 +795,7 @@ def _saturated_sum(k: Array, offset: int) -> Array:
     return lax.min(diagonal, np.int32(INT32_MAX - offset)) + offset
 
 
+@public
 def one_hot(
     x: Any,
     num_classes: int,
@@ -836,15 +831,16 @@ def one_hot(
            [0., 0., 1.],
            [0., 0., 0.]], dtype=float32)
     """
-    name = "dmljax.numpy.one_hot"
     if isinstance(axis, str):
-        raise NotImplementedError(f"{name} has no axis {axis!r}. Use jax.nn.one_hot.")
+        raise NotImplementedError(
+            f"dmljax.numpy.one_hot has no axis {axis!r}. Use jax.nn.one_hot."
+        )
     if isinstance(x, (list, tuple)):
         x = jnp.asarray(x)
-    index = _as_array(name, "x", x)
-    result_type = as_dtype(name, float if dtype is None else dtype)
-    size = as_size(name, "num_classes", num_classes)
-    axis = as_axis(name, "axis", axis, index.ndim + 1)
+    index = _as_array("x", x)
+    result_type = as_dtype(float if dtype is None else dtype)
+    size = as_size("num_classes", num_classes)
+    axis = as_axis("axis", axis, index.ndim + 1)
     lit = _one_hot_classes(index, size, axis, result_type)
     if out_sharding is not None:
         lit = jax.reshard(lit, out_sharding)
@@ -853,9 +849,8 @@ def one_hot(
 
 @compiled("size", "axis", "dtype")
 def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Array:
-    name = "dmljax.numpy.one_hot"
-    if not decide_at_most(name, 0, size):
-        raise DescriptorError(f"{name}: num_classes is {size}; it must be at least 0.")
+    if not decide_at_most(0, size):
+        raise ArgumentError(f"num_classes is {size}; it must be at least 0.")
     if not is_integer(index.dtype):
         whole = cast_array(index, np.dtype(np.int32))
         index = jnp.where(index == whole.astype(index.dtype), whole, -1)
@@ -889,7 +884,7 @@ def as_weak_as(x: Array, result: Array) -> Array:
     return result
 
 
-def _as_searchable(name: str, argument: str, value: ArrayLike) -> Searchable:
+def _as_searchable(argument: str, value: ArrayLike) -> Searchable:
     """Returns an array in the type that JAX gives it. It stays in NumPy if it is there.
 
     A list is refused, as in jax.numpy.
@@ -899,19 +894,19 @@ def _as_searchable(name: str, argument: str, value: ArrayLike) -> Searchable:
         if array.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
             with np.errstate(over="ignore"):  # past the largest float is infinity
                 array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
-        return np.asarray(as_array(name, argument, array))
+        return np.asarray(as_array(argument, array))
     if isinstance(array, (int, float, complex)):
         array = jnp.asarray(array)
-    return as_array(name, argument, array)
+    return as_array(argument, array)
 
 
-def _as_array(name: str, argument: str, value: ArrayLike) -> Array:
+def _as_array(argument: str, value: ArrayLike) -> Array:
     """Returns an argument as an array of JAX, in the type that JAX gives it."""
-    array = _as_searchable(name, argument, value)
+    array = _as_searchable(argument, value)
     return array if isinstance(array, Array) else jnp.asarray(array)
 
 
-def _as_element(name: str, argument: str, dtype: np.dtype, value: Any) -> Any:
+def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, or an array, that is converted to `dtype` later.
 
     JAX takes no integer beyond its default type. NumPy takes all of the array's.
@@ -919,7 +914,7 @@ def _as_element(name: str, argument: str, dtype: np.dtype, value: Any) -> Any:
     number = value if type(value) is int else as_number(value)
     is_large = type(number) is int and not -(2**31) <= number < 2**31
     if is_large and not (x64_enabled() and -(2**63) <= number < 2**63):
-        return from_python(name, argument, number, dtype)
+        return from_python(argument, number, dtype)
     if value is None or is_python_number(value):
         return value
-    return _as_array(name, argument, value)
+    return _as_array(argument, value)

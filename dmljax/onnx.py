@@ -44,7 +44,15 @@ from dmljax._arguments import (
     saturate,
 )
 from dmljax._call import check_elements, compiled
-from dmljax._check import DescriptorError, at_most, decide_at_most, require_same, show
+from dmljax._check import (
+    ArgumentError,
+    ArgumentTypeError,
+    at_most,
+    decide_at_most,
+    public,
+    require_same,
+    show,
+)
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import element_wise_if, promotion_rank
 from dmljax._one_hot import one_hot as _one_hot
@@ -67,6 +75,7 @@ def __dir__() -> list[str]:
     return __all__
 
 
+@public
 def pad(
     data: ArrayLike,
     pads: Sizes | Array,
@@ -96,48 +105,46 @@ def pad(
     >>> pad(jnp.array([1, 2, 3]), [1, 2], 7)
     Array([7, 1, 2, 3, 7, 7], dtype=int32)
     """
-    name = "dmljax.onnx.pad"
-    x = as_array(name, "data", data)
+    x = as_array("data", data)
     if mode not in _MODES:
-        raise DescriptorError(f"{name}: mode is {mode!r}; it must be one of {_MODES}.")
+        raise ArgumentError(f"mode is {mode!r}; it must be one of {_MODES}.")
     if axes is None:
         axes = range(x.ndim)
-    widths = as_sizes(name, "pads", _as_numpy(pads))
+    widths = as_sizes("pads", _as_numpy(pads))
     padded = [
-        as_axis(name, "an element of axes", axis, x.ndim)
-        for axis in as_sizes(name, "axes", _as_numpy(axes))
+        as_axis("an element of axes", axis, x.ndim)
+        for axis in as_sizes("axes", _as_numpy(axes))
     ]
     n = len(padded)
     if len(set(padded)) != n:
-        raise DescriptorError(f"{name}: axes is {axes}; none may occur twice.")
+        raise ArgumentError(f"axes is {axes}; none may occur twice.")
     if len(widths) != 2 * n:
-        raise DescriptorError(
-            f"{name}: pads has {len(widths)} elements; {n} axes need {2 * n}."
-        )
+        raise ArgumentError(f"pads has {len(widths)} elements; {n} axes need {2 * n}.")
     starts = [0] * x.ndim
     ends = [0] * x.ndim
     for axis, start, end in zip(padded, widths[:n], widths[n:], strict=True):
         # A negative width cuts off elements.
-        before = 0 if decide_at_most(name, 0, start) else -start
-        after = 0 if decide_at_most(name, 0, end) else -end
+        before = 0 if decide_at_most(0, start) else -start
+        after = 0 if decide_at_most(0, end) else -end
         starts[axis] = start + before
         ends[axis] = end + after
         left = x.shape[axis] - before - after
         least = 0
         if mode != "constant" and not at_most(starts[axis] + ends[axis], 0):
             least = 1  # something to repeat
-        if not decide_at_most(name, least, left):
-            raise DescriptorError(
-                f"{name}: pads leaves {left} elements of data along axis {axis}; "
+        if not decide_at_most(least, left):
+            raise ArgumentError(
+                f"pads leaves {left} elements of data along axis {axis}; "
                 f"{mode} needs at least {least}."
             )
         x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
     value: Any = 0
     if constant_value is not None:
-        value = _as_scalar(name, "constant_value", constant_value, x.dtype)
+        value = _as_scalar("constant_value", constant_value, x.dtype)
     return padding(x, starts, ends, mode=mode, value=value)
 
 
+@public
 def one_hot(
     indices: ArrayLike, depth: ArrayLike, values: ArrayLike, *, axis: int = -1
 ) -> Array:
@@ -165,27 +172,26 @@ def one_hot(
            [0, 0, 1],
            [0, 0, 0]], dtype=int32)
     """
-    name = "dmljax.onnx.one_hot"
-    index = as_array(name, "indices", indices)
-    off_on = as_array(name, "values", values)
+    index = as_array("indices", indices)
+    off_on = as_array("values", values)
     if off_on.shape != (2,):
-        raise DescriptorError(
-            f"{name}: values has sizes {show(off_on.shape)}; it must have {{2}}."
+        raise ArgumentError(
+            f"values has sizes {show(off_on.shape)}; it must have {{2}}."
         )
-    length = _as_number(name, "depth", depth)
+    length = _as_number("depth", depth)
     if isinstance(length, float) and math.isfinite(length):
         length = int(length)
-    size = as_size(name, "depth", length)
-    if not decide_at_most(name, 1, size):
-        raise DescriptorError(f"{name}: depth is {size}; it must be at least 1.")
+    size = as_size("depth", length)
+    if not decide_at_most(1, size):
+        raise ArgumentError(f"depth is {size}; it must be at least 1.")
     if jnp.issubdtype(index.dtype, np.floating):
         index = _truncate(index)
     elif not is_integer(index.dtype):
-        raise DescriptorError(
-            f"{name}: indices has data type {show(index.dtype)}; it must have integers "
+        raise ArgumentError(
+            f"indices has data type {show(index.dtype)}; it must have integers "
             "or floats."
         )
-    axis = as_axis(name, "axis", axis, index.ndim + 1)
+    axis = as_axis("axis", axis, index.ndim + 1)
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
@@ -198,6 +204,7 @@ def _truncate(index: Array) -> Array:
     return jnp.where(jnp.isnan(index), INT32_MIN, number)
 
 
+@public
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     """Selects from `x` where a condition holds, as ONNX's Where does.
 
@@ -220,35 +227,32 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     Array([[8, 9],
            [3, 4]], dtype=int32)
     """
-    name = "dmljax.onnx.where"
     a: Any = as_number(x)
     b: Any = as_number(y)
     a_is_number = is_python_number(a)
     b_is_number = is_python_number(b)
     if a_is_number and b_is_number:
-        raise DescriptorError(
-            f"{name}: x and y are both Python numbers; one must be an array."
-        )
-    chosen = as_array(name, "condition", condition)
+        raise ArgumentError("x and y are both Python numbers; one must be an array.")
+    chosen = as_array("condition", condition)
     if not a_is_number:
-        a = as_array(name, "x", a)
+        a = as_array("x", a)
     if not b_is_number:
-        b = as_array(name, "y", b)
+        b = as_array("y", b)
     # A number takes the other type, also if it is traced.
     if not (a_is_number or b_is_number or promotion_rank(a) or promotion_rank(b)):
         remedy = same_type("y", b.dtype, a.dtype)
         if holds(b.dtype, a.dtype):
             remedy = same_type("x", a.dtype, b.dtype)
-        require_same(name, "data types", {"y": b.dtype, "x": a.dtype}, remedy)
+        require_same("data types", {"y": b.dtype, "x": a.dtype}, remedy)
     try:
         sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))
     except ValueError:
-        raise DescriptorError(
-            f"{name}: condition has sizes {show(chosen.shape)}, x has sizes "
+        raise ArgumentError(
+            f"condition has sizes {show(chosen.shape)}, x has sizes "
             f"{show(np.shape(a))}, y has sizes {show(np.shape(b))}; counted from the "
             "last axis, the sizes of an axis must be equal or 1."
         ) from None
-    check_elements(name, sizes)
+    check_elements(sizes)
     # The operator shares a scalar, and gives a number its type.
     if np.ndim(a):
         a = jnp.broadcast_to(a, sizes)
@@ -257,6 +261,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     return element_wise_if(jnp.broadcast_to(chosen, sizes), a, b)
 
 
+@public
 def nonzero(
     x: ArrayLike,
     *,
@@ -286,21 +291,21 @@ def nonzero(
     Array([[0, 1, 2],
            [1, 0, 2]], dtype=int32)
     """
-    name = "dmljax.onnx.nonzero"
-    array = as_array(name, "x", x)
+    array = as_array("x", x)
     is_tuple = isinstance(fill_value, tuple)
     values: Any = fill_value if is_tuple else (fill_value,) * array.ndim
     if len(values) != array.ndim:
-        raise DescriptorError(
-            f"{name}: fill_value has {len(values)} elements; it must be an integer, or "
+        raise ArgumentError(
+            f"fill_value has {len(values)} elements; it must be an integer, or "
             f"a tuple of one for each of {array.ndim} dimensions."
         )
-    fills = tuple([_as_data(name, "fill_value", value) for value in values])
+    fills = tuple([_as_data("fill_value", value) for value in values])
     lines = array.reshape(array.shape or (1,))
-    columns = dnp.find_columns(name, lines, size, fills or None)
+    columns = dnp.find_columns(lines, size, fills or None)
     return jnp.stack(columns)[: array.ndim]
 
 
+@public
 def trilu(
     x: ArrayLike,
     k: ArrayLike = 0,
@@ -327,19 +332,18 @@ def trilu(
     Array([[0., 1., 1.],
            [0., 0., 1.]], dtype=float32)
     """
-    name = "dmljax.onnx.trilu"
-    matrix = as_array(name, "x", x)
+    matrix = as_array("x", x)
     if matrix.ndim < 2:
-        raise DescriptorError(
-            f"{name}: x has sizes {show(matrix.shape)}; it must have at least two "
-            "dimensions."
+        raise ArgumentError(
+            f"x has sizes {show(matrix.shape)}; it must have at least two dimensions."
         )
     if np.ndim(upper) > 0 or upper not in (0, 1):
-        raise DescriptorError(f"{name}: upper is {upper!r}; it must be True or False.")
-    diagonal = _as_diagonal(name, k)
+        raise ArgumentError(f"upper is {upper!r}; it must be True or False.")
+    diagonal = _as_diagonal(k)
     return dnp.keep_triangle(matrix, diagonal, upper=bool(upper))
 
 
+@public
 def eye_like(
     x: ArrayLike, *, dtype: DTypeLike | int | None = None, k: ArrayLike = 0
 ) -> Array:
@@ -361,18 +365,17 @@ def eye_like(
     Array([[0, 1, 0],
            [0, 0, 1]], dtype=int32)
     """
-    name = "dmljax.onnx.eye_like"
-    array = as_array(name, "x", x)
+    array = as_array("x", x)
     if array.ndim != 2:
-        raise DescriptorError(
-            f"{name}: x has sizes {show(array.shape)}; it must have two dimensions."
+        raise ArgumentError(
+            f"x has sizes {show(array.shape)}; it must have two dimensions."
         )
     result_type: Any = array.dtype if dtype is None else dtype
     if isinstance(result_type, (int, np.integer)) and 0 <= result_type < len(_TYPES):
-        result_type = _TYPES[as_integer(name, "dtype", result_type)]
-    result_type = as_dtype(name, result_type)
-    check_x64(name, "the result (dtype)", result_type)
-    diagonal = _as_diagonal(name, k)
+        result_type = _TYPES[as_integer("dtype", result_type)]
+    result_type = as_dtype(result_type)
+    check_x64("the result (dtype)", result_type)
+    diagonal = _as_diagonal(k)
     begin = dnp.as_bound(diagonal)
     end = dnp.as_bound(diagonal, 1)
     # JAX makes them on the device of x.
@@ -380,6 +383,7 @@ def eye_like(
     return diagonal_matrix1(zeros, fill_begin=begin, fill_end=end)
 
 
+@public
 def compress(
     x: ArrayLike,
     condition: ArrayLike,
@@ -412,11 +416,10 @@ def compress(
     Array([[1, 3],
            [4, 6]], dtype=int32)
     """
-    name = "dmljax.onnx.compress"
-    values = jnp.asarray(as_array(name, "x", x))
-    chosen = as_array(name, "condition", condition).reshape(-1)
-    fill = _as_scalar(name, "fill_value", fill_value, values.dtype)
-    taken = dnp.take_slices(name, chosen, values, axis, size, fill, cut=True)
+    values = jnp.asarray(as_array("x", x))
+    chosen = as_array("condition", condition).reshape(-1)
+    fill = _as_scalar("fill_value", fill_value, values.dtype)
+    taken = dnp.take_slices(chosen, values, axis, size, fill, cut=True)
     return drop_weak_type(taken)
 
 
@@ -427,49 +430,49 @@ def _as_numpy(value: Any) -> Any:
     return value
 
 
-def _as_number(name: str, argument: str, value: Any) -> Any:
+def _as_number(argument: str, value: Any) -> Any:
     """Returns the only element of a known array, and all else as it is."""
     array = _as_numpy(value)
     if isinstance(array, (np.ndarray, np.generic)):
-        return _only_element(name, argument, array).item()
+        return _only_element(argument, array).item()
     return array
 
 
-def _as_scalar(name: str, argument: str, value: Any, dtype: np.dtype) -> Array:
+def _as_scalar(argument: str, value: Any, dtype: np.dtype) -> Array:
     """Returns a number, or the only element of an array, in a type."""
     if not is_python_number(value):
         if not isinstance(value, (np.ndarray, np.generic)):  # as_scalar converts these
-            value = as_array(name, argument, value)
-        value = _only_element(name, argument, value)
-    return jnp.asarray(as_scalar(name, argument, value, dtype, cast=True))
+            value = as_array(argument, value)
+        value = _only_element(argument, value)
+    return jnp.asarray(as_scalar(argument, value, dtype, cast=True))
 
 
-def _as_data(name: str, argument: str, value: Any) -> Array:
+def _as_data(argument: str, value: Any) -> Array:
     """Returns an integer, which may be traced, in JAX's default type.
 
     It saturates: past the end of an array or of its diagonals, all integers are alike.
     """
     if is_symbolic_dim(value):
         return jnp.asarray(value)
-    array = _only_element(name, argument, as_array(name, argument, value))
+    array = _only_element(argument, as_array(argument, value))
     if not is_integer(array.dtype):
-        raise TypeError(
-            f"{name}: {argument} is of type {array.dtype}; it must be an integer."
+        raise ArgumentTypeError(
+            f"{argument} is of type {array.dtype}; it must be an integer."
         )
     return saturate(jnp.asarray(array), jnp.result_type(int))
 
 
-def _as_diagonal(name: str, k: Any) -> Any:
+def _as_diagonal(k: Any) -> Any:
     """Returns the number of a diagonal as an integer, or as an array if it is data."""
     if isinstance(k, Array) or is_symbolic_dim(k):
-        return _as_data(name, "k", k)
-    return as_integer(name, "k", _as_number(name, "k", k))
+        return _as_data("k", k)
+    return as_integer("k", _as_number("k", k))
 
 
-def _only_element(name: str, argument: str, array: Any) -> Any:
+def _only_element(argument: str, array: Any) -> Any:
     """Returns an array of one element with rank 0."""
     if array.size != 1:
-        raise DescriptorError(
-            f"{name}: {argument} has sizes {show(array.shape)}; it must be one number."
+        raise ArgumentError(
+            f"{argument} has sizes {show(array.shape)}; it must be one number."
         )
     return array.reshape(())

@@ -30,6 +30,7 @@ from dmljax._arguments import (
     check_float,
     integer,
 )
+from dmljax._check import public
 from tests import oracles
 from tests.checks import Parameter, assert_refused, assert_same
 from tests.samples import FLOATS, INTEGERS, WIDE, tensor
@@ -528,7 +529,7 @@ def test_a_new_number_compiles_nothing(name):
 def test_wrong_float_attributes():
     for value in (1j, np.complex64(1j), HUGE, -HUGE, "1", True, None):
         text = "X is ...; it must be a real number that a floating-point type holds"
-        assert_refused("PADDING", text, check_float, "PADDING", "X", value)
+        assert_refused("CHECK_FLOAT", text, public(check_float), "X", value)
 
 
 # INTEGERS AND SIZES
@@ -604,7 +605,7 @@ def test_wrong_sequences_of_integers(operator, name, call):
 
 def test_integers_and_sequences_of_integers():
     for value in (2**64 - 1, 1 - 2**64):
-        assert as_integer("ONE_HOT", "size", value) == value
+        assert as_integer("size", value) == value
     (symbol,) = export.symbolic_shape("n")
     for given, expected in (
         ([1, 0], (1, 0)),
@@ -614,7 +615,7 @@ def test_integers_and_sequences_of_integers():
         ((np.int64(1), jnp.int32(2)), (1, 2)),
         ((symbol, 2), (symbol, 2)),
     ):
-        found = as_sizes("PADDING", "StartPadding", given)
+        found = as_sizes("StartPadding", given)
         assert found == expected
         assert all(type(n) in (int, type(symbol)) for n in found)
 

@@ -17,6 +17,7 @@ from dmljax._check import (
     at_most,
     decide_at_most,
     listed,
+    public,
     quoted,
     show,
 )
@@ -39,12 +40,12 @@ def test_a_traceback_has_one_error():
 
 
 def no_member(kind, value, text):
-    assert_refused("PADDING", text, as_member, "PADDING", "X", value, kind)
+    assert_refused("AS_MEMBER", text, public(as_member), "X", value, kind)
 
 
 def test_members_of_enums():
     for value in (PaddingMode.EDGE, 1, np.int64(1), np.uint8(1)):
-        assert as_member("PADDING", "X", value, PaddingMode) is PaddingMode.EDGE
+        assert as_member("X", value, PaddingMode) is PaddingMode.EDGE
     no_member(DataType, "FLOAT32", "UNKNOWN, FLOAT32,...INT4. Write DataType.FLOAT32.")
     no_member(DataType, PaddingMode.EDGE, "is <PaddingMode.EDGE: 1>; it must be one of")
     no_member(FeatureLevel, "6_4", "V1_0,...V6_4. Write for example FeatureLevel.V6_4.")
@@ -79,10 +80,10 @@ def test_symbolic_sizes():
     assert at_most(1, n)
     assert not at_most(2, 1)
     assert not at_most(m, n)
-    assert decide_at_most("PADDING", 3, m)
-    assert not decide_at_most("PADDING", m, 2)
+    assert decide_at_most(3, m)
+    assert not decide_at_most(m, 2)
     text = "JAX can't decide whether n >= m for these symbolic...['n >= m'])."
-    assert_refused("PADDING", text, decide_at_most, "PADDING", m, n)
+    assert_refused("DECIDE_AT_MOST", text, public(decide_at_most), m, n)
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,14 @@ from dmljax._arguments import (
     check_float,
     check_x64,
 )
-from dmljax._check import DescriptorError, as_member, as_python, require_same, show
+from dmljax._check import (
+    ArgumentError,
+    Naming,
+    as_member,
+    as_python,
+    require_same,
+    show,
+)
 from dmljax._directml.json import from_json, to_json
 from dmljax._directml.struct import Struct, c_name, field_types
 from dmljax._directml.support import FeatureLevel, SupportTable, check_support
@@ -102,42 +109,42 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
           DescriptorError: if a rule is broken.
           TypeError: if a field must be an integer or a sequence, and is not.
         """
-        # The order decides which of several errors a caller sees. Each check relies on
-        # those before it: types of fields, then each tensor by itself, then all.
-        for name, (cls, optional) in field_types(type(self)).items():
-            value = getattr(self, name)
-            if value is not None or not optional:
-                _check_type(self.operator, c_name(name), value, cls)
-        operator = self.operator
-        tensors = self.tensors()
-        named = {c_name(name): tensor for name, tensor in tensors.items()}
-        for name, tensor in tensors.items():
-            check_tensor(operator, c_name(name), tensor, output=name in self.outputs)
-        check_support(operator, self.support, level, named)
-        for name, tensor in named.items():
-            check_x64(operator, f"tensor '{name}'", tensor.dtype)
-        types = {}
-        for name in self.same_type:
-            if name in tensors:
-                types[c_name(name)] = tensors[name].dtype
-        require_same(operator, "data types", types)
-        shapes = self.output_shapes(level)
-        for name, shape in zip(self.outputs, shapes, strict=True):
-            sizes = tensors[name].sizes
-            if sizes != shape:
-                raise DescriptorError(
-                    f"{operator}: mismatched tensor sizes. Tensor '{c_name(name)}' has "
-                    f"{show(sizes)}, while the inputs and attributes give it "
-                    f"{show(shape)}; both must be the same."
-                )
+        with Naming(self.operator):
+            # The order decides which error a caller sees. Each check relies on those
+            # before it: types of fields, then each tensor by itself, then all.
+            for name, (cls, optional) in field_types(type(self)).items():
+                value = getattr(self, name)
+                if value is not None or not optional:
+                    _check_type(c_name(name), value, cls)
+            tensors = self.tensors()
+            named = {c_name(name): tensor for name, tensor in tensors.items()}
+            for name, tensor in tensors.items():
+                check_tensor(c_name(name), tensor, output=name in self.outputs)
+            check_support(self.support, level, named)
+            for name, tensor in named.items():
+                check_x64(f"tensor '{name}'", tensor.dtype)
+            types = {}
+            for name in self.same_type:
+                if name in tensors:
+                    types[c_name(name)] = tensors[name].dtype
+            require_same("data types", types)
+            shapes = self.output_shapes(level)
+            for name, shape in zip(self.outputs, shapes, strict=True):
+                sizes = tensors[name].sizes
+                if sizes != shape:
+                    raise ArgumentError(
+                        f"mismatched tensor sizes. Tensor '{c_name(name)}' has "
+                        f"{show(sizes)}, while the inputs and attributes give it "
+                        f"{show(shape)}; both must be the same."
+                    )
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires that the data type of a scalar field is the output's."""
         first = self.outputs[0]
         output = getattr(self, first)
         if data_type != output.data_type:
-            raise DescriptorError(
-                f"{self.operator}: {name} is {data_type.name}, while tensor "
+            raise ArgumentError(
+                f"{name} is {data_type.name}, while tensor "
                 f"'{c_name(first)}' has {output.data_type.name}; both must be the same."
             )
 
@@ -160,9 +167,7 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         if is_float or is_half:
             with np.errstate(over="ignore"):  # past the largest float is infinity
                 value = float(np.float32(value))
-        return as_scalar(
-            self.operator, name, value, output.dtype, cast=is_float, strict=True
-        )
+        return as_scalar(name, value, output.dtype, cast=is_float, strict=True)
 
     def to_json(self) -> dict[str, Any]:
         """Returns a dispatchable of a model file, with ``type`` and ``desc``."""
@@ -181,17 +186,15 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         return typing.cast("typing.Self", from_json(cls, desc, cls.operator, "desc"))
 
 
-def _check_type(operator: str, name: str, value: Any, cls: Any) -> None:
+def _check_type(name: str, value: Any, cls: Any) -> None:
     """Requires that the value of a field is of the type that is annotated."""
     if cls is int:
-        as_integer(operator, name, value)
+        as_integer(name, value)
     elif cls == tuple[int, ...]:
-        as_sizes(operator, name, value)
+        as_sizes(name, value)
     elif issubclass(type(cls), enum.EnumType):  # mypy would narrow by isinstance
-        as_member(operator, name, value, cls)
+        as_member(name, value, cls)
     elif float in (cls, *typing.get_args(cls)):
-        check_float(operator, name, value)
+        check_float(name, value)
     elif not isinstance(value, cls):
-        raise DescriptorError(
-            f"{operator}: {name} is {as_python(value)}; it must be {cls.__name__}."
-        )
+        raise ArgumentError(f"{name} is {as_python(value)}; it must be {cls.__name__}.")

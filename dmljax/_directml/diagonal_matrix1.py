@@ -55,13 +55,11 @@ class DiagonalMatrix1Desc(OperatorDesc[Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input, or of the output if there is no input."""
-        check_int32(self.operator, "DiagonalFillBegin", self.diagonal_fill_begin)
-        check_int32(self.operator, "DiagonalFillEnd", self.diagonal_fill_end)
+        check_int32("DiagonalFillBegin", self.diagonal_fill_begin)
+        check_int32("DiagonalFillEnd", self.diagonal_fill_end)
         self.check_value_type(self.value_data_type, "ValueDataType")
         self.scalar("Value", self.value)
-        check_diagonals(
-            self.operator, "tensor 'OutputTensor'", self.output_tensor.sizes
-        )
+        check_diagonals("tensor 'OutputTensor'", self.output_tensor.sizes)
         return ((self.input_tensor or self.output_tensor).sizes,)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
@@ -109,9 +107,9 @@ class DiagonalMatrixDesc(OperatorDesc[Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the output itself, because there is no input."""
-        check_int32(self.operator, "Offset", self.offset)
+        check_int32("Offset", self.offset)
         sizes = self.output_tensor.sizes
-        check_diagonals(self.operator, "tensor 'OutputTensor'", sizes)
+        check_diagonals("tensor 'OutputTensor'", sizes)
         return (sizes,)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:

@@ -62,7 +62,7 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
             "ATensor": self.a_tensor.sizes,
             "BTensor": self.b_tensor.sizes,
         }
-        require_same(self.operator, "sizes", sizes)
+        require_same("sizes", sizes)
         return (self.condition_tensor.sizes,)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:

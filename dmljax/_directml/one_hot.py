@@ -5,7 +5,7 @@ from typing import ClassVar
 from jax import Array
 
 from dmljax._arguments import integer
-from dmljax._check import DescriptorError, require_same, show
+from dmljax._check import ArgumentError, require_same, show
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field
 from dmljax._directml.support import (
@@ -72,11 +72,11 @@ class OneHotDesc(OperatorDesc[Array]):
             "ValuesTensor": len(values),
             "OutputTensor": len(output),
         }
-        require_same(self.operator, "dimension counts", ranks)
+        require_same("dimension counts", ranks)
         # The C field is unsigned. Only the function takes an axis from the end.
         if not 0 <= self.axis < rank:
-            raise DescriptorError(
-                f"{self.operator}: Axis is {self.axis}; it must be in [0, {rank}), as "
+            raise ArgumentError(
+                f"Axis is {self.axis}; it must be in [0, {rank}), as "
                 f"tensor 'IndicesTensor' has sizes {show(indices)}."
             )
         names = (

@@ -20,7 +20,14 @@ from jax import Array
 from jax.typing import ArrayLike
 
 from dmljax._arguments import as_array, check_x64, same_type
-from dmljax._check import DescriptorError, as_member, require_same, show
+from dmljax._check import (
+    ArgumentError,
+    ArgumentTypeError,
+    Naming,
+    as_member,
+    require_same,
+    show,
+)
 from dmljax._directml.descriptor import OperatorDesc, Result
 from dmljax._directml.strides import read, write
 from dmljax._directml.struct import Struct, c_name, field, member
@@ -78,28 +85,29 @@ class Operator(Struct, Generic[Result], eq=False):
             )
         super().__post_init__()
         level = self.feature_level
-        as_member("create_operator", "feature_level", level, FeatureLevel)
+        with Naming("create_operator"):
+            as_member("feature_level", level, FeatureLevel)
         self.desc.check(level)
 
     def __call__(self, *arrays: ArrayLike) -> Result:
         """Computes the outputs for the arrays of the input tensors."""
-        operator = self.desc.operator
-        names = self._input_names
-        if len(arrays) != len(names):
-            raise TypeError(
-                f"{operator}: {len(arrays)} input arrays were given; the "
-                f"descriptor has {len(names)} input tensors "
-                f"({', '.join(names) or 'none'})."
-            )
-        tensors = self.desc.input_tensors().values()
-        converted = []
-        for name, tensor, array in zip(names, tensors, arrays, strict=True):
-            # x64 mode would not help an array of 64 bits for a tensor of 32.
-            if type(array) is np.ndarray and array.dtype in WIDE:
-                _check_type(operator, name, tensor, array.dtype)
-            array = as_array(operator, f"tensor '{name}'", array, strict=True)
-            converted.append(array)
-        result: Result = _evaluate(self, *converted)
+        with Naming(self.desc.operator):
+            names = self._input_names
+            if len(arrays) != len(names):
+                raise ArgumentTypeError(
+                    f"{len(arrays)} input arrays were given; the "
+                    f"descriptor has {len(names)} input tensors "
+                    f"({', '.join(names) or 'none'})."
+                )
+            tensors = self.desc.input_tensors().values()
+            converted = []
+            for name, tensor, array in zip(names, tensors, arrays, strict=True):
+                # x64 mode would not help an array of 64 bits for a tensor of 32.
+                if type(array) is np.ndarray and array.dtype in WIDE:
+                    _check_type(name, tensor, array.dtype)
+                array = as_array(f"tensor '{name}'", array, strict=True)
+                converted.append(array)
+            result: Result = _evaluate(self, *converted)
         return result
 
     def __eq__(self, other: object) -> bool:
@@ -179,10 +187,10 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
     inputs = desc.input_tensors()
     # x64 mode may have been turned off since the descriptor was checked.
     for name, tensor in desc.tensors().items():
-        check_x64(desc.operator, f"tensor '{c_name(name)}'", tensor.dtype)
+        check_x64(f"tensor '{c_name(name)}'", tensor.dtype)
     logical = []
     for (name, tensor), array in zip(inputs.items(), arrays, strict=True):
-        logical.append(_bind(desc.operator, c_name(name), tensor, array))
+        logical.append(_bind(c_name(name), tensor, array))
     results = desc.evaluate(*logical)
     written = []
     outputs = desc.output_tensors().values()
@@ -200,25 +208,25 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
     return written[0]
 
 
-def _check_type(operator: str, name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
+def _check_type(name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
     """Requires that an array has the type of its tensor."""
     types = {"the descriptor": tensor.dtype, f"The array for tensor '{name}'": dtype}
     remedy = same_type("array", dtype, tensor.dtype)
-    require_same(operator, "data types", types, remedy)
+    require_same("data types", types, remedy)
 
 
-def _bind(operator: str, name: str, tensor: TensorDesc, array: Array) -> Array:
+def _bind(name: str, tensor: TensorDesc, array: Array) -> Array:
     """Returns the logical tensor that `array` holds; an error if it does not fit."""
-    _check_type(operator, name, tensor, array.dtype)
+    _check_type(name, tensor, array.dtype)
     if tensor.strides is None:
         array_name = f"The array for tensor '{name}'"
         sizes = {"the descriptor": tensor.sizes, array_name: array.shape}
-        require_same(operator, "sizes", sizes, remedy="")
+        require_same("sizes", sizes, remedy="")
         return array
     # A buffer may be longer than the tensor, as a resource of DirectML may be.
     if array.ndim != 1 or array.shape[0] < tensor.extent:
-        raise DescriptorError(
-            f"{operator}: tensor '{name}' has strides, so its array must be a flat "
+        raise ArgumentError(
+            f"tensor '{name}' has strides, so its array must be a flat "
             f"buffer of at least {tensor.extent} elements; its sizes are "
             f"{show(array.shape)}."
         )

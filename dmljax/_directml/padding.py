@@ -5,7 +5,7 @@ from typing import ClassVar
 from jax import Array
 
 from dmljax._arguments import integer
-from dmljax._check import DescriptorError
+from dmljax._check import ArgumentError
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import field, integers, member
 from dmljax._directml.support import (
@@ -142,15 +142,15 @@ def _check_fields(
     }
     first = later.get(mode, FeatureLevel.V1_0)
     if level < first:
-        raise DescriptorError(
-            f"{desc.operator}: PaddingMode {mode.name} exists from feature level "
+        raise ArgumentError(
+            f"PaddingMode {mode.name} exists from feature level "
             f"{first.label} on, while the feature level asked for is {level.label}."
         )
     rank = len(sizes)
     if desc.dimension_count != rank:
-        raise DescriptorError(
-            f"{desc.operator}: DimensionCount is {desc.dimension_count}, while tensor "
+        raise ArgumentError(
+            f"DimensionCount is {desc.dimension_count}, while tensor "
             f"'InputTensor' has {rank} dimensions; both must be the same."
         )
-    names = desc.operator, "tensor 'InputTensor'", "StartPadding", "EndPadding"
+    names = "tensor 'InputTensor'", "StartPadding", "EndPadding"
     return check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)

@@ -7,7 +7,7 @@ type and rank that JAX has.
 import enum
 from collections.abc import Mapping
 
-from dmljax._check import DescriptorError
+from dmljax._check import ArgumentError
 from dmljax._directml.tensor import DataType, TensorDesc
 
 
@@ -73,7 +73,6 @@ SupportTable = Mapping[
 
 
 def check_support(
-    operator: str,
     table: SupportTable,
     level: FeatureLevel,
     tensors: Mapping[str, TensorDesc],
@@ -81,8 +80,8 @@ def check_support(
     """Requires that the ranks and types of all tensors are supported at `level`."""
     first = min(table)
     if level < first:
-        raise DescriptorError(
-            f"{operator}: the operator exists from feature level {first.label} on, "
+        raise ArgumentError(
+            f"the operator exists from feature level {first.label} on, "
             f"while the feature level asked for is {level.label}."
         )
     # An entry is complete: it replaces the entries of earlier levels.
@@ -93,12 +92,10 @@ def check_support(
         ranks, types = _as_text(low, high, data_types)
         rank = len(tensor.sizes)
         if not low <= rank <= high:
-            raise DescriptorError(
-                f"{operator}: tensor '{name}' has rank {rank}; {supports} {ranks}."
-            )
+            raise ArgumentError(f"tensor '{name}' has rank {rank}; {supports} {ranks}.")
         if tensor.data_type not in data_types:
-            raise DescriptorError(
-                f"{operator}: tensor '{name}' has data type {tensor.data_type.name}; "
+            raise ArgumentError(
+                f"tensor '{name}' has data type {tensor.data_type.name}; "
                 f"{supports} {types}."
             )
 

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dmljax._arguments import integer
-from dmljax._check import DescriptorError, as_member, as_python, show
+from dmljax._check import ArgumentError, Naming, as_member, as_python, show
 from dmljax._directml.struct import Struct, field, integers, member, optional
 from dmljax._types import MAX_ELEMENTS, packed_strides
 
@@ -111,8 +111,9 @@ class TensorDesc(Struct):
     def __post_init__(self) -> None:
         """Converts the fields, and checks those on which other checks rely."""
         super().__post_init__()
-        as_member("TensorDesc", "data_type", self.data_type, DataType)
-        as_member("TensorDesc", "flags", self.flags, TensorFlags)
+        with Naming("TensorDesc"):
+            as_member("data_type", self.data_type, DataType)
+            as_member("flags", self.flags, TensorFlags)
         strides = () if self.strides is None else self.strides
         for name, values in ("sizes", self.sizes), ("strides", strides):
             if not isinstance(values, tuple):
@@ -174,7 +175,6 @@ def steps_over(sizes: Sequence[int], strides: Sequence[int]) -> bool:
 
 
 def check_tensor(
-    operator: str,
     name: str,
     tensor: TensorDesc,
     *,
@@ -183,28 +183,25 @@ def check_tensor(
     """Enforces the rules that hold for every tensor of every operator.
 
     Args:
-      operator: the name of the operator, for messages.
       name: the C name of the tensor, for messages.
       tensor: the tensor to check.
       output: whether the operator writes the tensor. This adds rules.
     """
-    has = f"{operator}: tensor '{name}' has"
+    has = f"tensor '{name}' has"
     sizes = tensor.sizes
     if tensor.data_type is DataType.UNKNOWN:
-        raise DescriptorError(
-            f"{has} data type UNKNOWN; its elements must have a type."
-        )
+        raise ArgumentError(f"{has} data type UNKNOWN; its elements must have a type.")
     if not all(type(size) is int and size >= 1 for size in sizes):
-        raise DescriptorError(
+        raise ArgumentError(
             f"{has} sizes {show(sizes)}; each must be an integer of at least 1."
         )
     if not 1 <= len(sizes) <= 8:
-        raise DescriptorError(
+        raise ArgumentError(
             f"{has} sizes {show(sizes)}; a tensor has 1 to 8 dimensions."
         )
     elements = math.prod(sizes)
     if elements > MAX_ELEMENTS:
-        raise DescriptorError(
+        raise ArgumentError(
             f"{has} sizes {show(sizes)}, {show(elements)} elements; at most "
             f"{MAX_ELEMENTS} are allowed."
         )
@@ -215,16 +212,16 @@ def check_tensor(
         size = f"{has} TotalTensorSizeInBytes {as_python(total)}"
         implied = tensor.implied_size_in_bytes
         if type(total) is not int or total < implied:
-            raise DescriptorError(
+            raise ArgumentError(
                 f"{size}; its sizes and strides need an integer of at least {implied}."
             )
         if total >= 2**64:
-            raise DescriptorError(f"{size}; it must be a UINT64, less than 2^64.")
+            raise ArgumentError(f"{size}; it must be a UINT64, less than 2^64.")
     width = tensor.dtype.itemsize
     alignment = tensor.guaranteed_base_offset_alignment
     is_power = type(alignment) is int and alignment & (alignment - 1) == 0
     if not is_power or (alignment != 0 and not width <= alignment < 2**32):
-        raise DescriptorError(
+        raise ArgumentError(
             f"{has} GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 "
             f"or a power of two of at least {width}, the size of an element of "
             f"{tensor.data_type.name}, and less than 2^32."
@@ -239,9 +236,9 @@ def _check_strides(has: str, tensor: TensorDesc, *, output: bool) -> None:
     strides = tensor.element_strides
     both = f"sizes {show(tensor.sizes)} and strides {show(strides)}"
     if len(strides) != len(tensor.sizes):
-        raise DescriptorError(f"{has} {both}; there must be a stride for each size.")
+        raise ArgumentError(f"{has} {both}; there must be a stride for each size.")
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
-        raise DescriptorError(
+        raise ArgumentError(
             f"{has} strides {show(strides)}; each must be an integer in [0, 2^32)."
         )
     if not output:
@@ -249,19 +246,19 @@ def _check_strides(has: str, tensor: TensorDesc, *, output: bool) -> None:
     # The buffer of an output is allocated, so its length is limited like a tensor's.
     most = f"an output spans at most {MAX_ELEMENTS}."
     if tensor.extent > MAX_ELEMENTS:
-        raise DescriptorError(
+        raise ArgumentError(
             f"{has} {both}, which span {show(tensor.extent)} elements of a buffer; "
             f"{most}"
         )
     # Elements must not share an offset: no page defines the result.
     if not steps_over(tensor.sizes, strides):
-        raise DescriptorError(
+        raise ArgumentError(
             f"{has} {both}, with which elements may overlap; each stride of an output "
             "must step over all axes with smaller strides."
         )
     total = tensor.total_tensor_size_in_bytes
     if type(total) is int and tensor.buffer_length > MAX_ELEMENTS:
-        raise DescriptorError(
+        raise ArgumentError(
             f"{has} TotalTensorSizeInBytes {as_python(total)}, a buffer of "
             f"{show(tensor.buffer_length)} elements; {most}"
         )

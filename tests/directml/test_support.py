@@ -5,6 +5,7 @@ import functools
 import pytest
 
 from dmljax import FeatureLevel
+from dmljax._check import public
 from dmljax._directml.support import check_support, support_markdown
 from dmljax._operators import DESCRIPTORS
 from tests.checks import assert_refused
@@ -61,6 +62,6 @@ def test_tables_are_those_of_the_pages(operator):
 def test_rules(level, data_type, rank, text):
     support = DESCRIPTORS["DIAGONAL_MATRIX"].support
     tensors = {"OutputTensor": tensor(data_type, *[1] * rank)}
-    check = functools.partial(check_support, "X", support)
-    assert_refused("X", text, check, FeatureLevel[level], tensors)
+    check = functools.partial(public(check_support), support)
+    assert_refused("CHECK_SUPPORT", text, check, FeatureLevel[level], tensors)
     check(FeatureLevel.V5_1, {"OutputTensor": tensor("FLOAT64", 1, 1)})

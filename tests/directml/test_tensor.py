@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dmljax import DataType, DescriptorError, TensorDesc, TensorFlags
+from dmljax._check import public
 from dmljax._directml.tensor import check_tensor, steps_over
 from tests import oracles
 from tests.checks import assert_refused
@@ -152,21 +153,21 @@ ACCEPTED = [
 def test_refused_tensors(case):
     item, text = case
     for output in (False, True):
-        call = functools.partial(check_tensor, "PADDING", "X", output=output)
-        assert_refused("PADDING", f"tensor 'X' has ...{text}", call, item)
+        call = functools.partial(public(check_tensor), "X", output=output)
+        assert_refused("CHECK_TENSOR", f"tensor 'X' has ...{text}", call, item)
 
 
 @pytest.mark.parametrize("case", REFUSED_OUTPUTS, ids=lambda case: case[1])
 def test_refused_outputs(case):
     item, text = case
-    call = functools.partial(check_tensor, "PADDING", "X", item)
-    assert_refused("PADDING", f"tensor 'X' has {text}", call, output=True)
+    call = functools.partial(public(check_tensor), "X", item)
+    assert_refused("CHECK_TENSOR", f"tensor 'X' has {text}", call, output=True)
     call(output=False)
 
 
 def test_accepted_tensors():
     for item in ACCEPTED:
-        check_tensor("PADDING", "X", item, output=item in ACCEPTED_OUTPUTS)
+        check_tensor("X", item, output=item in ACCEPTED_OUTPUTS)
 
 
 # STRIDES
