@@ -85,6 +85,10 @@ ANSWERS = {
     "radius graph": "recipes",
     "particles": "recipes",
     "evict": "recipes",
+    "filter": "recipes",
+    "neighbour list": "recipes",
+    "hard negatives": "recipes",
+    "channels first": "recipes",
 }
 
 
