@@ -1,5 +1,7 @@
 """The exceptions, and how messages show names and values."""
 
+import inspect
+import pickle
 import re
 import traceback
 
@@ -9,8 +11,9 @@ import pytest
 from jax import export
 
 import dmljax
-from dmljax import DataType, FeatureLevel, PaddingMode, TensorFlags
+from dmljax import DataType, DescriptorError, FeatureLevel, PaddingMode, TensorFlags
 from dmljax._check import (
+    ArgumentTypeError,
     as_json,
     as_member,
     as_python,
@@ -37,6 +40,25 @@ def test_a_traceback_has_one_error():
     start = "start_padding (StartPadding)"
     assert f"\ndmljax.DescriptorError: PADDING: {start} is {{-1}}; " in text
     assert not re.search("During handling|direct cause", text)
+
+
+def test_errors_that_no_argument_causes():
+    """They have no name in front, and an error of a function inside has its own."""
+
+    def refuse(error):
+        raise error
+
+    for error, text in (
+        (TypeError("it is wrong."), "it is wrong."),
+        (DescriptorError("PAD: it is wrong."), "PAD: it is wrong."),
+        (ArgumentTypeError("it is wrong."), "REFUSE: it is wrong."),
+    ):
+        with pytest.raises((TypeError, DescriptorError)) as raised:
+            public(public(refuse))(error)
+        assert str(raised.value) == text
+    function = dmljax.padding
+    assert pickle.loads(pickle.dumps(function)) is function
+    assert list(inspect.signature(function).parameters)[:2] == ["x", "start_padding"]
 
 
 def no_member(kind, value, text):
