@@ -42,12 +42,12 @@ def test_a_traceback_has_one_error():
     assert not re.search("During handling|direct cause", text)
 
 
+def refuse(error):
+    raise error
+
+
 def test_errors_that_no_argument_causes():
     """They have no name in front, and an error of a function inside has its own."""
-
-    def refuse(error):
-        raise error
-
     for error, text in (
         (TypeError("it is wrong."), "it is wrong."),
         (DescriptorError("PAD: it is wrong."), "PAD: it is wrong."),
