@@ -90,7 +90,7 @@ def optimized(session: nox.Session) -> None:
 
 @nox.session(python=OLDEST)
 def slow(session: nox.Session) -> None:
-    """The tests that README's command leaves out, and the tutorials."""
+    """The tests that README's command leaves out, and long programs of pages."""
     session.install("-e", ".[test,clients]")
     session.run(*PYTEST, "-n", "auto", "-m", "slow", *session.posargs)
 
