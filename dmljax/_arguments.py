@@ -1,11 +1,13 @@
 """Turns what callers pass into arrays, scalars, sizes and integers.
 
-The types of arrays, and the conversions between them, stand here as well. Rules of
-single operators do not belong here.
+This module also has the types of arrays and the conversions between them, but no rules
+of single operators.
 
 Every call checks what a compiled program would get wrong in silence: JAX truncates
-64-bit values where x64 mode is off, and a Python number may not fit. All else is
-checked while a call is traced, and a repeated call does not pay for it.
+64-bit values where x64 mode is off, and a Python number may not fit. Other rules are
+checked while a call is traced, and cost a repeated call nothing.
+
+Messages begin with the argument. `public` puts the function in front.
 """
 
 import functools
@@ -72,9 +74,9 @@ def holds(dtype: np.dtype, other: np.dtype) -> bool:
 
 
 def same_type(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
-    """Says how an array of type `dtype` gets another type, for the end of a message.
+    """Suggests a cast, for the end of an error message.
 
-    If the other type does not hold all values, the caller has to choose a type.
+    If `wanted` does not hold every value of `dtype`, the caller has to choose a type.
 
     >>> same_type("b", np.dtype("int8"), np.dtype("int32"))
     " Write b.astype('int32')."
@@ -94,8 +96,8 @@ def check_numbers(has: str, dtype: np.dtype) -> None:
     """
     # For NumPy, a timedelta64 is a number. JAX has no arrays with swapped bytes, but a
     # compiled function that is cached for the type takes them as they are, and computes
-    # with wrong numbers. XLA of JAX 0.12 ends the process when it compiles a program
-    # with floats of 6 bits.
+    # with wrong numbers. XLA may end the process when it compiles a program with floats
+    # of 6 bits.
     is_number = jnp.issubdtype(dtype, np.number) and dtype.kind != "m"
     has_six_bits = dtype.name.startswith("float6_")
     fits = dtype.itemsize <= 8 or dtype == np.complex128

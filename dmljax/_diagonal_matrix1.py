@@ -1,6 +1,6 @@
 """DIAGONAL_MATRIX1: fills a span of diagonals with a value.
 
-The operator is here, but for its descriptor.
+Its descriptor is in `_directml`.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class _MainDiagonal:
         return "<main diagonal>"
 
 
-# The default of both bounds. None would be no bound.
+# The default of both bounds. None means unbounded.
 MAIN_DIAGONAL: Any = _MainDiagonal()
 
 
@@ -64,7 +64,7 @@ def diagonal_matrix1(
     fill_begin: ArrayLike | None = MAIN_DIAGONAL,
     fill_end: ArrayLike | None = MAIN_DIAGONAL,
 ) -> Array:
-    """Fills the diagonals in [fill_begin, fill_end) with `value`, and keeps the others.
+    """Fills the diagonals in [fill_begin, fill_end) with `value`; keeps the rest.
 
     The element ``[..., row, column]`` is on diagonal ``top_x = column - row``. Diagonal
     0 is the main diagonal, and positive diagonals lie to its right. An element is
@@ -134,10 +134,8 @@ def diagonal_matrix1(
         if dtype is not None:
             types = {X: result_type, "dtype": as_dtype(dtype)}
             require_same("data types", types, " Leave dtype out.")
-    # None stands for the frequent value 0, which the program has as a constant. Outside
-    # of jit, handing a number over takes as long as the rest of a call
-    # (benchmarks/results/x86_64-cpu.csv, "upper triangle", "dmljax" and "dmljax 0.0").
-    # A float could be -0.0.
+    # None means the frequent value 0, a constant of the program. Outside of jit, a
+    # number that is passed takes as long as the rest of a call. A float could be -0.0.
     if not (type(value) is int and value == 0):
         scalar = as_scalar("value (Value)", value, result_type)
     begin, end = _as_bounds(fill_begin, fill_end)
@@ -233,7 +231,7 @@ def _diagonal_matrix1(
     described: Any = zeros if x is None else x
     shape = described.shape
     rank = len(shape)
-    # A descriptor has been checked: these messages are those of the function.
+    # A descriptor has been checked: only the function needs these messages.
     name = "the result (shape)" if x is None else X
     if rank < 2:
         raise ArgumentError(
@@ -246,9 +244,8 @@ def _diagonal_matrix1(
         # jnp.where would not read `x`, and the result would be on another device.
         return drop_weak_type(x)
     sharding = None if x is None else jax.typeof(x).sharding
-    # The iotas have the full size of the output, and take no memory. With a mask that
-    # is broadcast along the batch, XLA's softmax fusion is 1.8 to 3 times as slow
-    # (benchmarks/results/nvidia-h200.csv, "causal softmax" and "jnp tril").
+    # The iotas have the full size of the output, and take no memory. A mask that is
+    # broadcast along the batch would end XLA's softmax fusion, as jnp.tril's does.
     row, column = (
         lax.broadcasted_iota(np.int32, shape, axis, out_sharding=sharding)
         for axis in (rank - 2, rank - 1)
@@ -264,8 +261,7 @@ def _diagonal_matrix1(
     # smaller. Diagonals are counted in int32, as the bounds are.
     is_below = top_x < end
     if span is not None and end == INT32_MAX:
-        # XLA does not know that no diagonal has this number. With a comparison, small
-        # triangles took 1.2 times as long on a CPU with JAX 0.10.2.
+        # XLA does not know that no diagonal has this number, and would compare.
         is_below = True
     filled = is_ordered ^ ((top_x >= begin) ^ is_below)
     # Without an `x`, all elements share a single zero, and no array is read.
@@ -301,7 +297,7 @@ def _spread(row: Array, column: Array, *bounds: Array) -> Any:
     # XLA removes a select between equal arrays. Under vmap, the condition has the batch
     # of the bounds, and the iotas get it as well. Otherwise JAX broadcasts `column -
     # row` along this batch. XLA then computes the heads of a batch together, and a
-    # softmax of a window for each head takes up to 1.7 times as long (see there, too).
+    # softmax with a window for each head is slower.
     is_ordered, begin, end = (
         lax.broadcast_in_dim(each, row.shape, (), out_sharding=sharding)
         for each in (is_ordered, begin, end)

@@ -1,7 +1,7 @@
 """ELEMENT_WISE_IF: selects between two tensors, element by element.
 
-The operator is here, but for its descriptor. Most of it decides which type a scalar
-operand has.
+Its descriptor is in `_directml`. Most of the code decides which type a scalar operand
+has.
 """
 
 from __future__ import annotations
@@ -116,7 +116,7 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
     require_same("data types", {B: b.dtype, A: a.dtype}, remedy)
     sizes = {CONDITION: condition.shape, A: a.shape, B: b.shape}
     remedy = _same_sizes(*sizes.values())
-    # A scalar is shared.
+    # Scalars are shared.
     sizes = {name: shape for name, shape in sizes.items() if shape or name == CONDITION}
     require_same("sizes", sizes, remedy)
     # The conversion to bool compares with 0: every uint8 except 0 selects `a`.

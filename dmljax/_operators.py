@@ -48,7 +48,7 @@ class Registered(NamedTuple):
 
     function: Callable[..., Any]  # the public function
     # The C structs that the function evaluates. The first one has the name of the
-    # operator. Others are older or newer versions of it.
+    # operator. The rest are its older or newer versions.
     descriptors: tuple[type[OperatorDesc], ...]
     # What the function binds, if it chooses among forms. The others are plain functions
     # of jax.numpy.

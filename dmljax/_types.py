@@ -16,8 +16,7 @@ from jax import Array, lax
 # A form takes arrays and static attributes, and returns the operator's outputs.
 Outputs = tuple[Array, ...]
 Form = Callable[..., Outputs]
-# The type of an argument that stands for a list of sizes. An array of sizes has rank
-# 1.
+# An argument that lists sizes. An array of sizes has rank 1.
 Sizes = Sequence[int] | np.ndarray
 
 # DirectML's attributes of type INT are INT32.

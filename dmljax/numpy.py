@@ -22,7 +22,7 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
   program is traced, and needs no `size`.
 - A number that does not fit where x64 mode is off is an error. Arrays become 32 bits,
   as in jax.numpy.
-- PRNG keys are a TypeError. So is a traced `num_classes`, in jax.nn by a subclass.
+- PRNG keys and a traced `num_classes` raise TypeError.
 - All but ``one_hot``, ``tril`` and ``triu`` have primitives of their own: converters
   and ``jax.experimental.jet`` do not know them, and the index checks of ``checkify``
   report rows that gradients drop.
@@ -224,7 +224,7 @@ def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
 
 
 def _by_axis(pad_width: dict[int, Any], rank: int) -> np.ndarray:
-    """Returns a pair for each axis. An axis that the dict does not name has zeros."""
+    """Returns a pair for each axis: zeros where the dict names none."""
     pairs: dict[int, Any] = {}
     for key, width in pad_width.items():
         axis = as_axis("an axis of pad_width", key, rank)
@@ -427,7 +427,7 @@ def flatnonzero(
 
 
 def find_columns(x: Searchable, size: int | None, fill_value: Any) -> tuple[Array, ...]:
-    """Finds coordinates in `x`, and returns those along each dimension."""
+    """Finds coordinates in `x`, and returns one array per dimension."""
     fills = fill_value
     if not isinstance(fills, tuple):
         fills = (fill_value,) * x.ndim
@@ -453,7 +453,7 @@ def find_columns(x: Searchable, size: int | None, fill_value: Any) -> tuple[Arra
 
 
 def _find(x: Searchable, size: int | None) -> tuple[Array | None, Any, int]:
-    """Returns the count, the coordinates, and how many rows of them to return.
+    """Returns the count, the coordinates, and the number of rows to return.
 
     An array of NumPy is known: it is searched here, once, when a program is traced. The
     count is then None, and the coordinates are columns of NumPy, of valid rows alone.
@@ -501,7 +501,7 @@ def _split_columns(
 
 
 def _lengthen(x: Array, rows: int, filling: Array) -> Array:
-    """Adds rows that hold `filling` behind those of `x`, up to so many rows."""
+    """Appends rows that hold `filling`, until `x` has this number of rows."""
     missing = rows - x.shape[0]
     if missing == 0:
         return x
@@ -559,8 +559,8 @@ def compress(
       condition: (n,) of any type. Elements that are not zero choose. Slices past its
         end are not chosen.
       a: (...) of any type.
-      axis: the dimension of `a` along which slices are chosen. None stands for that of
-        the flat array.
+      axis: the dimension of `a` along which slices are chosen. None means that
+        `a` is flattened.
       size: the number of slices to return. If more are chosen, the last ones are
         dropped in silence. None stands for all.
       fill_value: a number, or a slice, past the last slice, in the type of `a`.
@@ -603,8 +603,8 @@ def take_slices(
 ) -> Array:
     """Returns the slices of `values` along `axis` that are chosen, and fills.
 
-    An `axis` of None stands for that of the flat array. With `cut`, slices past the end
-    may be chosen, and are not returned.
+    With ``axis=None``, `values` is flattened. With `cut`, slices past the end may be
+    chosen, and are not returned.
     """
     if axis is None:
         axis = 0
@@ -679,7 +679,7 @@ def _read_known(values: Array, index: Array, sharding: NamedSharding | None) -> 
 
 
 def _read_slices(values: Array, filling: Array, valid: Array, index: Array) -> Array:
-    """Reads valid rows. The index of the others is in range for checkify, too."""
+    """Reads valid rows. Invalid rows have an index in range, for checkify."""
     length = values.shape[0]
     integer = jnp.result_type(int)
     if not isinstance(length, int) or length <= np.iinfo(integer).max:

@@ -9,7 +9,7 @@ The functions do what ONNX's newest operators do, and need no ONNX. The sizes of
 result must be known when a program is traced: `pads`, `axes` and `depth` are numbers,
 lists or arrays that are not traced. They may have 64 bits. All other arrays are data,
 of any type. Data of 64 bits become 32 bits where JAX's x64 mode is off, if they fit.
-Types are never promoted. Where ONNX has a number, an array of one element will do.
+Types are never promoted. Scalars may also be passed as one-element arrays.
 """
 
 from __future__ import annotations
@@ -91,7 +91,7 @@ def pad(
       pads: how many elements to add before each of the `axes`, and then after each. A
         negative number cuts off elements, before anything is added.
       constant_value: a number of the type of `data`, for "constant". None means 0.
-      axes: the axes to pad. None stands for all of them.
+      axes: the axes to pad. None means every axis.
       mode: "constant", "edge", "reflect" or "wrap".
 
     Returns:
@@ -399,8 +399,8 @@ def compress(
       condition: a truth value for each slice. As in ONNX Runtime, it is flattened and
         cut to the length of the axis. Slices past its end are not returned.
       axis: the axis of the slices. None stands for the elements of the flat `x`.
-      size: the number of slices to return; later ones are left out. None stands for all
-        of them: inside of ``jit``, `condition` must then be NumPy's.
+      size: the number of slices to return; later ones are left out. None means all
+        slices: inside of ``jit``, `condition` must then be NumPy's.
       fill_value: a number of the type of `x`, for the slices past the count.
 
     Returns:
@@ -424,14 +424,14 @@ def compress(
 
 
 def _as_numpy(value: Any) -> Any:
-    """Returns a ``jax.Array`` that is not traced as NumPy's, and all else as it is."""
+    """Returns a known ``jax.Array`` as NumPy's, and other values as given."""
     if isinstance(value, Array) and not isinstance(value, jax.core.Tracer):
         return np.asarray(value)
     return value
 
 
 def _as_number(argument: str, value: Any) -> Any:
-    """Returns the only element of a known array, and all else as it is."""
+    """Returns the only element of a known array, and other values as given."""
     array = _as_numpy(value)
     if isinstance(array, (np.ndarray, np.generic)):
         return _only_element(argument, array).item()
@@ -450,7 +450,7 @@ def _as_scalar(argument: str, value: Any, dtype: np.dtype) -> Array:
 def _as_data(argument: str, value: Any) -> Array:
     """Returns an integer, which may be traced, in JAX's default type.
 
-    It saturates: past the end of an array or of its diagonals, all integers are alike.
+    Saturates instead of wrapping; any out-of-range index behaves the same.
     """
     if is_symbolic_dim(value):
         return jnp.asarray(value)

@@ -14,6 +14,7 @@ import dmljax
 from dmljax import DataType, DescriptorError, FeatureLevel, PaddingMode, TensorFlags
 from dmljax._check import (
     ArgumentTypeError,
+    Naming,
     as_json,
     as_member,
     as_python,
@@ -55,6 +56,10 @@ def test_errors_that_no_argument_causes():
     ):
         with pytest.raises((TypeError, DescriptorError)) as raised:
             public(public(refuse))(error)
+        assert str(raised.value) == text
+        # A fault that a test once missed: a class above the package's own was named.
+        with pytest.raises((TypeError, DescriptorError)) as raised, Naming("REFUSE"):
+            refuse(error)
         assert str(raised.value) == text
     function = dmljax.padding
     assert pickle.loads(pickle.dumps(function)) is function
