@@ -92,6 +92,7 @@ def main():
         for fault in faults:
             if fault.startswith("$"):
                 tests = shlex.split(fault[1:])
+                assert passes(clone, tests), f"{fault[1:]} fails without a fault"
                 continue
             path, number, change = fault.replace(r"\n", "\n").split(":", 2)
             file = pathlib.Path(clone, path)

@@ -255,6 +255,13 @@ def test_a_signal_while_a_file_is_written(name, number, monkeypatch, request):
     assert pathlib.Path("written.npy").read_bytes() == b"kept"
 
 
+def test_handlers_of_signals_are_restored():
+    """Fault: Ctrl-C after a written file ends the process by SIG_DFL."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    assert run() == 0
+    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
+
+
 @pytest.mark.parametrize("second", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
     ("first", "status"), [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGINT, 130)]

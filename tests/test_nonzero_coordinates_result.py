@@ -637,9 +637,14 @@ def test_results_that_do_not_fit():
         "it was made of two arrays, by hand or by a library": [
             type(whole)(*whole),
             whole._make(whole),
+            whole._make(whole)._replace(coordinates=whole.coordinates),
             jax.jit(lambda found: found)(type(whole)(*whole)),
         ],
-        "one of a descriptor...Call dmljax.nonzero_coordinates": [described],
+        # Fault: replaced coordinates change why such a result can't take rows.
+        "one of a descriptor...Call dmljax.nonzero_coordinates": [
+            described,
+            described._replace(coordinates=described.coordinates[:1]),
+        ],
         "were replaced...Write x[tuple(coordinates.T)]": [
             whole._replace(coordinates=[[1], [1], [0]]),
             copy.copy(whole._replace(coordinates=whole.coordinates)),

@@ -607,6 +607,14 @@ def test_wrong_types():
         wrong(f"{argument} is traced; it must be", jax.jit(call), 1)
 
 
+@pytest.mark.parametrize("option", [{"size": 3}, {"fill_value": 7}], ids=str)
+def test_three_arguments_of_where_refuse_the_options_of_one(option):
+    """Fault: an option is not handed to jnp.where, and is ignored."""
+    for library in (jnp, dnp):
+        with pytest.raises(ValueError, match="cannot be used in three-term where"):
+            library.where(COUNTS > 0, COUNTS, 0, **option)
+
+
 def test_wrong_values():
     wrong = functools.partial(refused, ValueError)
     wrong("none may be negative", dnp.pad, X, (1, -1))

@@ -135,7 +135,7 @@ def check_types(x):
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
-@pytest.mark.parametrize("manual", [set(), {"a"}, {"a", "b"}], ids=str)
+@pytest.mark.parametrize("manual", [set(), {"a"}, {"a", "b"}], ids=len)
 def test_the_types_of_the_outputs(kind, manual):
     """Without a mesh, on a mesh, and inside of a shard_map over one axis or both."""
     sharding = sharding_of("2x4", P("a"), kind)

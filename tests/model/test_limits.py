@@ -22,6 +22,12 @@ def test_a_limit_is_an_integer():
         assert message.startswith("the limit of elements is -1 (--max-elements, or")
 
 
+def test_a_limit_of_0_allows_a_model_without_elements():
+    """Fault: `limit <= 0` for `limit < 0`."""
+    empty = {"resources": {}, "dispatchables": {}, "commands": []}
+    assert dmljax.run_model(empty, max_elements=0) == {}
+
+
 def test_the_sum_of_all_elements():
     """Two resources of 3 and 5 elements, one print and one file: 18 elements."""
     source = m.padding_model()
