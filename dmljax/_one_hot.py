@@ -159,33 +159,44 @@ def check_sizes(
             f"{values_name} has sizes {show(values)}; it must have at least 2 "
             "elements, off and on."
         )
-    # `_is_on` counts in 32 bits, in which a larger size would light places twice. JAX
-    # takes symbolic sizes to be below 2^31, too.
+    # In 32 bits, the sum of the largest index and a larger size would wrap around in
+    # `position_of`. JAX takes symbolic sizes to be below 2^31, too.
     too_large = isinstance(size, int) and size >= 2**31
     if too_large or not decide_at_most(1, size):
         raise ArgumentError(f"{size_name} is {size}; it must be in [1, 2^31).")
     return (*indices[:axis], size, *indices[axis + 1 :])
 
 
-def _is_on(index: Array, sizes: tuple[int, ...], axis: int) -> Array:
-    """Returns whether each element of the sequences is at the index of its sequence.
+def position_of(index: Array, size: int) -> Array:
+    """Returns the position that each index lights, from the end if it is negative.
 
-    A negative index counts from the end. A sum that wraps around is negative, and no
-    position: an index of 2^31 - 1 lights nothing.
+    The type of a signed `index` must hold `size`. We read its bits as a number without
+    a sign, and take the smaller of index and index + size:
+
+    - index >= 0: the sum does not wrap around, and the index is smaller;
+    - -size <= index < 0: the sum wraps around to the position;
+    - index < -size: the sum does not wrap around. The index stays, is at least `size`,
+      and lights nothing.
     """
-    signed = jnp.issubdtype(index.dtype, np.signedinteger)
+    if not jnp.issubdtype(index.dtype, np.signedinteger):
+        return index
+    index = lax.bitcast_convert_type(index, jnp.dtype(f"u{index.dtype}"))
+    return lax.min(index, lax.add(index, to_scalar(size, index.dtype)))
+
+
+def _is_on(index: Array, sizes: tuple[int, ...], axis: int) -> Array:
+    """Returns whether each element of the sequences is at the index of its sequence."""
     if index.dtype.itemsize < 4:  # a type that may not count to every size
+        signed = jnp.issubdtype(index.dtype, np.signedinteger)
         index = index.astype(np.int32 if signed else np.uint32)
-    # The index is broadcast first, although the sum could take the small array: XLA
-    # fuses the full size for nothing, and a later broadcast ends some fusions.
-    index = jnp.broadcast_to(index, sizes)
-    position = lax.broadcasted_iota(
-        index.dtype, sizes, axis, out_sharding=jax.typeof(index).sharding
+    # We broadcast the index first, although `position_of` could take the small array.
+    # The full size costs nothing where XLA fuses. A broadcast after `position_of`
+    # keeps XLA from some fusions, or takes a further kernel.
+    index = position_of(jnp.broadcast_to(index, sizes), sizes[axis])
+    sharding = jax.typeof(index).sharding
+    return index == lax.broadcasted_iota(
+        index.dtype, sizes, axis, out_sharding=sharding
     )
-    is_on = index == position
-    if signed:
-        is_on |= index + to_scalar(sizes[axis], index.dtype) == position
-    return is_on
 
 
 def _choose_bits(condition: Array, on: Array, off: Array) -> Array:

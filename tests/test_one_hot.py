@@ -39,7 +39,7 @@ def test_indices_of_64_bits_are_lowered_after_x64_mode():
         indices = struct(np.int64, 3, 1)
         values = struct(np.float32, 2)
         traced = jax.jit(functools.partial(one_hot, size=5)).trace(indices, values)
-    assert "3x5xi64" in traced.lower().as_text()
+    assert "3x5xui64" in traced.lower().as_text()
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16"])
