@@ -8,11 +8,13 @@ import functools
 import os
 import pathlib
 import shutil
+import sys
 import tomllib
 import zipfile
 
 import nox
 
+sys.path.insert(0, str(pathlib.Path(__file__).parent))  # nox does not look here
 from docs import programs
 
 nox.options.error_on_missing_interpreters = True
