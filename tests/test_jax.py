@@ -225,7 +225,7 @@ NEEDED = ("lower", "operand types", "result types")
 # same result as before. Of the names that every operator needs, we test one use.
 ERRORS = {
     ("devices", "kernel"): (DescriptorError, "axis_context.num_devices"),
-    ("manual axes", "mapped"): (ValueError, "Expected cotangent type"),
+    ("manual axes", "mapped"): (ValueError, "xpected cotangent type"),
 }
 for name in NEEDED:
     ERRORS[name, "automatic"] = (
