@@ -42,15 +42,17 @@ added.
 
 
 class ArgumentError(DescriptorError):
-    """What `Naming` makes a DescriptorError: the message begins with an argument."""
+    """A broken rule whose message begins with the argument; see `Naming`."""
 
 
 class ArgumentTypeError(TypeError):
-    """What `Naming` makes a TypeError: the message begins with an argument."""
+    """A wrong type whose message begins with the argument; see `Naming`."""
 
 
 class Naming:
     """Puts the name of an operator in front of the messages about its arguments.
+
+    An ArgumentError becomes a DescriptorError, and an ArgumentTypeError a TypeError.
 
     >>> with Naming("PADDING"):
     ...     raise ArgumentError("value is missing.")

@@ -550,7 +550,7 @@ def _searched_sizes(
     """
     sizes, parts, why = _static(nonzero)
     if sizes is None:
-        raise ArgumentError(f"{LOST[why]}")
+        raise ArgumentError(LOST[why])
     count, coordinates = nonzero
     has_all_parts = parts is None or count.shape[-1:] == (parts,)
     if not has_all_parts or coordinates.shape[:-2] != count.shape:

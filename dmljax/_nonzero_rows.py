@@ -178,8 +178,8 @@ def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
 def _distinct(end: int, count: int, dtype: np.dtype) -> Array:
     """Returns `count` indices from `end` on.
 
-    They are dropped, but JAX does not say that `unique_indices` may repeat such ones.
-    All are `end` if the type can't count further.
+    JAX drops these indices. They differ, because `unique_indices` promises that none
+    repeats, but all are `end` where the type can't count that far.
     """
     past = jnp.full(count, to_scalar(end, dtype))
     if at_most(end + count, np.iinfo(dtype).max):

@@ -368,8 +368,8 @@ def where(
 ) -> Array | tuple[Array, ...]:
     """Finds non-zero elements, or selects from two arrays, as ``jax.numpy.where`` does.
 
-    Of one argument it is ``nonzero``, and of three it is ``jax.numpy.where`` itself,
-    which has no faster way.
+    With one argument it is ``nonzero``. With three it is ``jax.numpy.where`` itself,
+    which is as fast as any other way.
 
     Args:
       condition: (...) of any type. With one argument it has at least one dimension.
