@@ -19,15 +19,15 @@ def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Re
     def wrap(function: Callable[..., Result]) -> Callable[..., Result]:
         scope = f"dmljax.{function.__name__.strip('_')}"
         scoped = jax.named_scope(scope)(function)
-        # With `inline`, a jaxpr has the operations of the function, and not a call of
-        # it: it is faster to trace and to lower.
+        # With `inline`, a jaxpr has the operations of the function instead of a call,
+        # and is faster to trace and to lower.
         return jax.jit(scoped, static_argnames=static, inline=INLINE)
 
     return wrap
 
 
 def check_elements(sizes: tuple[int, ...]) -> None:
-    """Requires that XLA can count the bytes of an array: else XLA ends the process.
+    """Refuses an array whose bytes XLA can't count: XLA would end the process.
 
     XLA counts bytes in integers of 63 bits, and an element has up to 16 bytes.
     """

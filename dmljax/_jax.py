@@ -2,8 +2,8 @@
 
 The tutorial is https://docs.jax.dev/en/latest/jax-primitives.html. A test compares all
 names of JAX in the other files with a list, and other tests hide each name of this file
-in turn. Names that differ between the versions of JAX that we support stand here, too.
-What the package does with a name belongs to the callers.
+in turn. Names that differ between the supported versions of JAX stand here, too. What
+the package does with a name belongs to the callers.
 """
 
 import contextlib
@@ -26,8 +26,8 @@ else:
     from jax.errors import (
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     )
-# For jax.jit: a jaxpr gets the operations of a function. From JAX 0.11 on, True means
-# that only the lowered program gets them.
+# For jax.jit: a jaxpr gets the operations of a function. From JAX 0.11 on, only the
+# lowered program gets them with True.
 INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 # JAX documents this class in jax.extend.lowering, which JAX 0.9 lacks.
 Context = mlir.LoweringRuleContext
@@ -35,65 +35,59 @@ Context = mlir.LoweringRuleContext
 # The attributes that lead to each name, from an object that JAX documents.
 UNDOCUMENTED = {
     # Of jax.interpreters.mlir: lowers a function inside of a lowering rule. Of a rule's
-    # context: the types of the operands and of the results. Without them, every call
-    # is an error.
+    # context: the types of the operands and of the results. Without these names, every
+    # call is an error.
     "lower": "lower_fun",
     "operand types": "avals_in",
     "result types": "avals_out",
     # Of a lowering rule's context: for how many devices a program is lowered. Without
-    # it, it may be for several: the auto-sharded form runs, and a kernel that
-    # was asked for is an error.
+    # this name there may be several: the auto-sharded form runs, and
+    # implementation="pallas" is an error.
     "devices": "module_context.axis_context.num_devices",
     # Of a lowering rule's context: whether a program is exported. An export takes XLA's
-    # form. Without it, a kernel that is the default is in the export, and older GPUs
-    # can't run it; implementation="xla" exports no kernel.
+    # form. Without this name, an export holds the default kernel, and fails on older
+    # GPUs; implementation="xla" exports no kernel.
     "export": "module_context.lowering_parameters.for_export",
-    # Of an array's type: over which mesh axes of a shard_map it varies, under its new
-    # and its old name. Without both, a shard_map needs check_vma=False for kernels and
-    # derivatives.
+    # Of an array's type: over which mesh axes of a shard_map the array varies, by the
+    # new and the old name. Without both, a shard_map needs check_vma=False for kernels
+    # and derivatives.
     "manual axes": "manual_axis_type",
     "old manual axes": "vma",
-    # Of an array's type: gives it a weak type. Without it, no result is weak.
+    # Of an array's type: makes a weak type. Without this name, no result is weak.
     "weak type": "update",
     # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
-    # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without them XLA's form
-    # runs, and a kernel that was asked for is an error.
+    # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without these names,
+    # XLA's form runs, and implementation="pallas" is an error.
     "code per thread": "inline_mgpu",
     "reference": "RefType",
     "pointer": "utils.memref_ptr",
     "mesh of threads": "Mesh",
     "dialects": "dialects",
-    # Of a device. Without it, a kernel is taken to serve the GPU of this machine, and
-    # JAX raises an error when it compiles the kernel for an older GPU.
+    # Of a device. Without this name, we try a kernel on every GPU, and JAX raises an
+    # error when it compiles the kernel for an older one.
     "compute capability": "compute_capability",
 }
 
 
 def _read(name: str, source: Any) -> Any:
-    """Reads a name of the table from `source`; None if it is not there."""
+    """Reads a name of the table from `source`; None, or an error, if it is missing."""
     for attribute in UNDOCUMENTED[name].split("."):
         source = getattr(source, attribute, None)
-    return source
-
-
-def _need(name: str, source: Any) -> Any:
-    """Reads a name of the table for which there is no substitute."""
-    value = _read(name, source)
-    if value is None:
+    if source is None and name in ("lower", "operand types", "result types"):
         raise NotImplementedError(
             f"dmljax: this JAX, {jax.__version__}, has no {UNDOCUMENTED[name]}, which "
             "every operator needs. Use another version of JAX."
         )
-    return value
+    return source
 
 
 def module(name: str) -> Any:
-    """Imports a module of JAX or jaxlib, or returns None if they don't have it."""
+    """Imports a module of JAX or jaxlib, or returns None for a missing one."""
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
-        # The module is missing, or a package that would hold it. If it is there, and
-        # lacks a module that it imports, that is an error.
+        # The module or its package is missing. A missing module that the named module
+        # imports is an error.
         if f"{name}.".startswith(f"{error.name}."):
             return None
         raise
@@ -104,29 +98,29 @@ def module(name: str) -> Any:
 
 def types_of(context: Context) -> list[Any]:
     """Returns the types of the operands and of the results."""
-    operands = _need("operand types", context)
-    return [*operands, *_need("result types", context)]
+    operands = _read("operand types", context)
+    return [*operands, *_read("result types", context)]
 
 
 def is_local(context: Context) -> bool:
-    """Whether each of these arrays lies as a whole on a device.
+    """Whether XLA leaves these arrays whole.
 
-    Then XLA does not divide them: the program is for one device, or this is the body of
-    a shard_map, or the explicit mesh axes do not divide these arrays.
+    XLA divides nothing in a program for one device, in the body of a shard_map over all
+    axes, and where all mesh axes are explicit and divide none of these arrays.
     """
     if _read("devices", context) == 1:
         return True
     # The number of devices counts the devices of a shard_map as well. Inside a
-    # shard_map, and with explicit axes, the types say that nothing is left to divide.
+    # shard_map, and with explicit axes, the types show what is left to divide.
     shardings = [array.sharding for array in types_of(context)]
     divided = any(any(sharding.spec) for sharding in shardings)
-    # With an automatic axis in the mesh, XLA may divide what the type does not.
+    # With an automatic axis in the mesh, XLA may divide further than the type.
     meshes = [sharding.mesh.axis_types for sharding in shardings]
     return not divided and all(axes and AxisType.Auto not in axes for axes in meshes)
 
 
 def why_divided(context: Context) -> str | None:
-    """Says why XLA may divide these arrays, and what to do; None if it does not."""
+    """Says why XLA may divide these arrays, and what to do; None for whole arrays."""
     if is_local(context):
         return None
     axes = {axis for x in types_of(context) for axis in x.sharding.mesh.axis_types}
@@ -142,7 +136,7 @@ def why_divided(context: Context) -> str | None:
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
             f"a program ({UNDOCUMENTED['devices']})"
         )
-    # A part along a dimension of the tensor would have another result.
+    # Only a batch may be divided by hand: other parts would have other results.
     return f"""{reason}; use implementation=None, or, if only a batch is divided, run \
 the kernel on each device's part of x, where f calls the operator:
     mesh, spec = x.sharding.mesh, x.sharding.spec
@@ -151,7 +145,7 @@ the kernel on each device's part of x, where f calls the operator:
 
 
 def is_exported(context: Context) -> bool:
-    """Whether JAX says that the program is lowered to be exported."""
+    """Whether the program is lowered to be exported."""
     return _read("export", context) is True
 
 
@@ -160,8 +154,8 @@ def lower(
 ) -> Any:
     """Lowers a form for types without a mesh.
 
-    With a mesh, Mosaic GPU would ask for the GPU of this machine, and the operations of
-    a form how their results are sharded.
+    With a mesh, Mosaic GPU would ask for the GPU of this machine, and operations of a
+    form would ask for the shardings of their results.
     """
 
     def bare(array: Any) -> jax.core.ShapedArray:
@@ -169,10 +163,10 @@ def lower(
 
     bare_context = dataclasses.replace(
         context,
-        avals_in=list(map(bare, _need("operand types", context))),
-        avals_out=list(map(bare, _need("result types", context))),
+        avals_in=list(map(bare, _read("operand types", context))),
+        avals_out=list(map(bare, _read("result types", context))),
     )
-    rule = _need("lower", mlir)(form, multiple_results=True)
+    rule = _read("lower", mlir)(form, multiple_results=True)
     with use_abstract_mesh(AbstractMesh((), ())):
         return rule(bare_context, *operands, **static)
 
@@ -187,12 +181,12 @@ def with_weak_type(array: Any) -> Any:
 
 
 def varying_alike(*arrays: Array) -> list[Array]:
-    """Casts arrays inside of a shard_map so that they vary over the same mesh axes.
+    """Casts arrays inside of a shard_map: all vary over the same mesh axes.
 
-    JAX requires it of the operands of an operation
-    (https://docs.jax.dev/en/latest/notebooks/shard_map.html). An array that is the same
-    on all devices varies over no axis. The transpose of its cast is the sum over the
-    devices. Its cotangent must be that sum.
+    JAX requires this of the operands of an operation
+    (https://docs.jax.dev/en/latest/notebooks/shard_map.html). An array that is equal
+    on all devices varies over no axis. Its cotangent is a sum over the devices, the
+    transpose of the cast.
     """
     axes: list[frozenset[str]] = []
     for array in arrays:
@@ -210,9 +204,9 @@ def varying_alike(*arrays: Array) -> list[Array]:
 def manual_axes(array_type: Any) -> dict[str, Any]:
     """Returns the mesh axes of a shard_map over which arrays of a type vary.
 
-    They are a keyword argument for other types, and its name depends on the version of
-    JAX. If JAX does not say the axes, there is no argument. Inside of a shard_map that
-    checks over which axes arrays vary, the type of an output needs it.
+    The dict is a keyword argument for the types of outputs, which need the axes inside
+    of a shard_map with check_vma=True. The name of the argument depends on the version
+    of JAX. The dict is empty if JAX does not say the axes.
     """
     for name in ("manual axes", "old manual axes"):
         axes = _read(name, array_type)
@@ -228,8 +222,8 @@ def manual_axes(array_type: Any) -> dict[str, Any]:
 def whole_mesh() -> Iterator[None]:
     """Lets a batching rule divide arrays over the explicit mesh axes of the batch.
 
-    JAX 0.9.0 refuses that. Later versions do what we do here
-    (docs/development/lab_notes.md, "The vmap of explicit axes in JAX 0.9.0").
+    Only JAX 0.9.0 refuses to (docs/development/lab_notes.md, "The vmap of explicit axes
+    in JAX 0.9.0").
     """
     if VERSION >= (0, 9, 1):
         yield
@@ -252,16 +246,15 @@ def code_per_thread() -> tuple[Any, ...] | None:
 
     The parts are, in this order:
 
-    - the decorator that makes a function a part of a Mosaic GPU kernel. The function
-      builds MLIR;
+    - a decorator for a function that builds MLIR: a part of a Mosaic GPU kernel;
     - the class of the types of the function's arguments;
-    - a function that takes a reference, and returns its address;
-    - the class that says how many programs and threads a kernel has;
+    - a function from a reference to its address;
+    - the class for the numbers of programs and threads of a kernel;
     - MLIR's types, attributes and places to insert operations;
     - MLIR's operations, by dialect.
 
-    The result is None where JAX lacks a part, or is older than those that have run our
-    kernels.
+    The result is None where JAX lacks a part, or is older than all versions that have
+    run our kernels.
     """
     # The import of a dialect makes it an attribute of `dialects`.
     names = ("arith", "gpu", "llvm", "nvvm", "scf")

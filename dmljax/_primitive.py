@@ -6,11 +6,10 @@ the *normal form*, all operands have one rank, with size 1 where elements share 
 a further batch dimension changes no attribute, and a single batching rule serves
 every primitive (docs/development/design.md has more).
 
-A form is chosen when a program is lowered, for the platform that it is lowered for. A
-program that is exported on a CPU for a GPU has the form for a GPU. We chose
-primitives because jax.custom_vjp has no forward mode, jax.custom_jvp takes no rule for
-the transpose, and the body of neither knows for how many devices it is lowered. JAX
-describes the rules that a primitive needs
+We choose a form when a program is lowered, for the platform of the lowering: a program
+exported on a CPU for a GPU has the form for a GPU. We use primitives because
+jax.custom_vjp has no forward mode, jax.custom_jvp takes no rule for the transpose, and
+neither tells its body the number of devices. JAX describes the rules of a primitive
 (https://docs.jax.dev/en/latest/jax-primitives.html).
 """
 
@@ -48,24 +47,24 @@ class OperatorPrimitive:
     """One operator in normal form. A call binds the primitive.
 
     Attributes:
-      name: the name in snake_case that errors, profiles and the primitive show.
-      xla: the definition in jax.numpy, `(*operands, **static) -> outputs`. It works on
-        every platform.
+      name: the name in snake_case, for errors, profiles and the primitive.
+      xla: the definition in jax.numpy, `(*operands, **static) -> outputs`, for every
+        platform.
       outputs: the sizes and the data types of the outputs, `(*operands, **static) ->
         types`.
       division: `(*operands, **static) -> Division`, for explicit mesh axes. Listing a
         dependent dimension as independent gives silently wrong results.
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
-      auto_sharded: a jax.numpy form that XLA divides among devices without sending
-        whole arrays; None if `xla` is such a form. It runs in every program for several
-        devices if XLA chooses the shardings.
+      auto_sharded: a jax.numpy form for programs in which XLA chooses the shardings of
+        several devices: XLA divides the form without sending whole arrays. None if
+        `xla` is such a form.
       kernel: chooses the kernel when a call is lowered, `(platform, context, **static)
-        -> form`, or None for a jax.numpy form. If the caller has a say in it, one of
-        the static attributes is `implementation`, and forms do not take it.
+        -> form`, or None for a jax.numpy form. The attribute `implementation` is the
+        caller's wish. Forms do not take this attribute.
       transpose: the transpose of an operator that is linear in all operands,
-        `(cotangents, *operands, **static) -> cotangents`, with None where none is
-        needed. None for an operator without a derivative.
+        `(cotangents, *operands, **static) -> cotangents`, with None for a cotangent
+        that is not needed. None for an operator without a derivative.
     """
 
     name: str
@@ -88,8 +87,8 @@ class OperatorPrimitive:
             ad.primitive_jvps[primitive] = self._zero_jvp
         else:
             ad.deflinear2(primitive, self.transpose)
-        # JAX takes a rule that is registered without a platform for every platform
-        # that has no rule of its own, such as "rocm".
+        # JAX takes the rule without a platform for every platform without a rule, such
+        # as "rocm".
         for platform in ("", "cpu", "cuda", "tpu"):
             rule = functools.partial(self._lower, platform)
             mlir.register_lowering(primitive, rule, platform=platform or None)
@@ -145,11 +144,11 @@ class OperatorPrimitive:
     ) -> list[jax.core.ShapedArray]:
         """Returns the types of the outputs.
 
-        They are whole along the explicit axes of the mesh, as the operands are, and
-        vary over the manual axes over which the operands vary.
+        The outputs are whole along the explicit axes of the mesh, as the operands are.
+        Outputs and operands vary over the same manual axes.
         """
         more: dict[str, Any] = {}
-        # Without a mesh in the context, an operand may have one: sharded as a whole.
+        # Without a mesh in the context, a whole operand may still have a mesh.
         meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
         mesh = next((mesh for mesh in meshes if not mesh.empty), None)
         if mesh is not None:
@@ -181,11 +180,11 @@ class OperatorPrimitive:
 
 
 def evaluate(name: str, run: Form, /, *operands: Array) -> Outputs:
-    """Runs a primitive on concrete arrays. `run` is a compiled function that binds it.
+    """Runs a primitive on concrete arrays. `run`, a compiled function, binds it.
 
-    A primitive is always compiled to be evaluated, also where the caller has disabled
-    jit. If JAX's debug_nans finds a NaN in a program, JAX runs the program again and
-    evaluates each primitive by itself: each has to find its own NaN.
+    We compile a primitive also where the caller has disabled jit. If JAX's debug_nans
+    finds a NaN in a program, JAX runs the program again, one primitive at a time, and
+    each primitive has to find its own NaN.
     """
     config: Any = jax.config
     tests = {"nan": jnp.isnan} if config.jax_debug_nans else {}

@@ -2,13 +2,13 @@
 
 With explicit axes a sharding belongs to an array's type, and is known when a call is
 traced (https://docs.jax.dev/en/latest/parallel.html has all kinds of axes). An operator
-says along which dimensions it is *independent*: an output's part along them needs the
-same part of the operands alone. For example, padding is independent along the
-dimensions that it does not pad. If only such dimensions are divided, `jax.shard_map`
-runs the operator on each device's part, as a program for one device does. Otherwise
-`jax.sharding.auto_axes` hands the call to XLA, which divides it as it divides programs
-with automatic axes, or each device gathers the operands first. An operator chooses by a
-`Division`, and its forms have no code for meshes.
+is *independent* along a dimension if a part of the output along the dimension needs
+only the same part of the operands. For example, padding is independent along dimensions
+without padding. If only such dimensions are divided, `jax.shard_map` runs the operator
+on each device's part, as a program for one device does. Otherwise
+`jax.sharding.auto_axes` lets XLA divide the call, as with automatic axes, or each
+device gathers the operands first. An operator chooses by a `Division`, and its forms
+have no code for meshes.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ from dmljax._types import Outputs
 
 
 def explicit_mesh(*operands: Array) -> AbstractMesh | None:
-    """Returns the mesh if an operand is sharded over explicit axes of it, else None."""
+    """Returns the mesh over whose explicit axes an operand is sharded, or None."""
     for operand in operands:
         if divided_axes(operand):
             mesh: AbstractMesh = jax.typeof(operand).sharding.mesh
@@ -38,8 +38,8 @@ def explicit_mesh(*operands: Array) -> AbstractMesh | None:
 def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
     """Returns the mesh axes of each dimension that the type of `x` divides.
 
-    The type of an array names explicit axes alone: an array that is sharded over
-    automatic axes, and a part inside a shard_map, have None for each dimension.
+    The type of an array names explicit axes alone. The result is empty for an array
+    that is sharded over automatic axes, and for a part inside a shard_map.
     """
     divided = {}
     spec = jax.typeof(x).sharding.spec
@@ -59,8 +59,8 @@ class Division:
     """How to divide a call of an operator over explicit mesh axes.
 
     Attributes:
-      independent: the dimensions along which the operator is independent. Outputs and
-        operands have them in common.
+      independent: the dimensions along which the operator is independent, the same of
+        outputs and operands.
       others: what to do if a dependent dimension is sharded:
 
         - "keep": XLA divides the call, and outputs are sharded as the operands;
@@ -79,16 +79,13 @@ def over_explicit_mesh(
     operands: tuple[Array, ...],
     static: dict[str, Any],
 ) -> Outputs:
-    """Returns the outputs of an `OperatorPrimitive` for operands on a mesh.
-
-    Some operand is sharded.
-    """
+    """Returns the outputs of an `OperatorPrimitive` for operands sharded on a mesh."""
     axes: dict[int, tuple[str, ...]] = {}
     for operand in operands:
         for dimension, names in divided_axes(operand).items():
-            # A dimension of size 1 is shared: every device needs its element. Two
-            # operands divide a dimension alike: `jax.vmap` refuses other batches, and
-            # all operands but one have size 1 along other dimensions.
+            # Every device needs the element of a dimension of size 1. Two operands
+            # divide a dimension alike: `jax.vmap` refuses other batches, and all
+            # operands but one have size 1 along other dimensions.
             if operand.shape[dimension] != 1:
                 axes[dimension] = names
     division: Division = operator.division(*operands, **static)
@@ -99,12 +96,12 @@ def over_explicit_mesh(
     types = operator.types(*operands, **static)
     shardings = _shardings(operator.name, mesh, operands, of_operands)
     results = _shardings(operator.name, mesh, types, of_outputs)
-    # A gradient keeps residuals, such as the zeros of a tangent. JAX can't close over
-    # those that have explicit axes, inside of the caller's own shard_map over others
+    # A gradient keeps residuals, such as the zeros of a tangent. Inside of the caller's
+    # own shard_map, JAX can't close over residuals with other, explicit axes
     # (jax-ml/jax#29162). With jax.checkpoint there are none.
     run = jax.checkpoint(functools.partial(operator, **static))
     if by_parts:
-        divided = _by_shard_map(run, mesh, shardings, results)
+        divided = _by_shard_map(run, mesh, of_operands, shardings, results)
     else:
         divided = by_xla(run, mesh, results)
     # With "gather", each device gathers the operands here.
@@ -115,12 +112,12 @@ def over_explicit_mesh(
 def _by_shard_map(
     function: Callable[..., Any],
     mesh: AbstractMesh,
+    axes: Mapping[int, tuple[str, ...]],
     shardings: Sequence[NamedSharding],
     results: Sequence[NamedSharding],
 ) -> Callable[..., Any]:
     """Runs a function on each device's part of operands with these `shardings`."""
-    axes = [names for sharding in shardings for names in sharding.spec if names]
-    manual = {name for names in axes for name in names}
+    manual: set[str] = set().union(*axes.values())
     are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
     if not (are_explicit or manual):
         return function  # XLA divides along the axes of other kinds
@@ -133,8 +130,8 @@ def _by_shard_map(
         # process for a vmap over another axis (docs/development/lab_notes.md, "Manual
         # axes must be sorted"). Axes of other kinds stay as they are.
         axis_names=set() if are_explicit else manual,
-        # The check compares on which devices values vary. If JAX does not say it, the
-        # operands can't be made to vary alike.
+        # The check compares the axes over which values vary. A JAX that does not say
+        # these axes can't make the operands vary alike.
         check_vma=bool(manual_axes(jax.typeof(0))),
     )
     return divided
@@ -143,7 +140,7 @@ def _by_shard_map(
 def by_xla(
     function: Callable[..., Any], mesh: AbstractMesh, shardings: Any
 ) -> Callable[..., Any]:
-    """Lets XLA divide a function of arrays that are sharded over explicit axes.
+    """Lets XLA divide a function of arrays over explicit axes.
 
     The results have these `shardings`.
     """
@@ -160,10 +157,10 @@ def _shardings(
     arrays: Sequence[Any],
     axes: Mapping[int, tuple[str, ...]],
 ) -> tuple[NamedSharding, ...]:
-    """Returns how operands or outputs are divided. A size of 1 is shared.
+    """Returns how operands or outputs are divided. A size of 1 stays whole.
 
-    Operands are in equal parts already. JAX has no other parts over explicit axes, and
-    an output that would have them is an error.
+    JAX has only equal parts over explicit axes. Operands are in such parts already, and
+    an output that can't be is an error.
     """
     shardings = []
     for array in arrays:

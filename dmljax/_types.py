@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-# A form takes arrays and static attributes, and returns the operator's outputs.
+# A form: from arrays and static attributes to the operator's outputs.
 Outputs = tuple[Array, ...]
 Form = Callable[..., Outputs]
 # An argument that lists sizes. An array of sizes has rank 1.
@@ -24,20 +24,20 @@ INT32_MIN = -(2**31)
 INT32_MAX = 2**31 - 1
 # DirectML counts elements in 32 bits.
 MAX_ELEMENTS = 2**32 - 1
-# The types that JAX narrows where its x64 mode is off.
+# The types that JAX narrows outside of its x64 mode.
 WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
 def x64_enabled() -> bool:
-    """Whether JAX has 64-bit types: whether its x64 mode is on."""
+    """Whether JAX's x64 mode is on, in which JAX has 64-bit types."""
     return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
 
 
 def keeps_64_bits() -> bool:
-    """Whether JAX computes with an array of 64 bits, and does not truncate it.
+    """Whether JAX computes with arrays of 64 bits, and does not truncate them.
 
-    It does in x64 mode, and where ``jax_explicit_x64_dtypes`` is "allow": arrays of
-    NumPy then become 32 bits, and arrays of JAX keep their type.
+    JAX keeps 64 bits in x64 mode. Where ``jax_explicit_x64_dtypes`` is "allow", JAX
+    keeps the 64 bits of its own arrays, and truncates NumPy's.
     """
     config: Any = jax.config
     explicit = getattr(config, "jax_explicit_x64_dtypes", None)  # JAX 0.9.0 lacks it
@@ -45,7 +45,7 @@ def keeps_64_bits() -> bool:
 
 
 def keep_type(array: np.ndarray | np.generic) -> Any:
-    """Returns a constant that JAX does not narrow where its x64 mode is off."""
+    """Returns a constant of the same type, also outside of JAX's x64 mode."""
     if array.dtype not in WIDE or x64_enabled():
         return array
     with jax.enable_x64(True):
@@ -55,8 +55,8 @@ def keep_type(array: np.ndarray | np.generic) -> Any:
 def mode_of(*arrays: Array) -> Any:
     """Makes a context in which JAX has the types of these arrays.
 
-    JAX may lower a form where its x64 mode is off, although elements have 64 bits: in
-    another thread, or after the context in which the program was traced.
+    JAX may lower a form with 64-bit elements outside of its x64 mode: in another
+    thread, or after the context of the trace has ended.
     """
     wide = any(array.dtype.itemsize >= 8 for array in arrays)
     return jax.enable_x64(wide or x64_enabled())
@@ -64,27 +64,26 @@ def mode_of(*arrays: Array) -> Any:
 
 @contextlib.contextmanager
 def index_mode(*sizes: int) -> Iterator[np.dtype]:
-    """Makes a context in which indices up to these sizes have the type that it yields.
+    """Makes a context for indices up to these sizes, and yields the type of indices.
 
-    The type is int32, or int64 if a size needs it. JAX has 64-bit integers only in its
-    x64 mode: the context then turns it on. A symbolic size counts as less than 2^31,
-    as it does for JAX.
+    The type is int32, or int64 if a size needs 64 bits: the context then turns on JAX's
+    x64 mode. A symbolic size counts as less than 2^31, as for JAX.
     """
-    # int32 is the default because 64-bit arithmetic is slow on GPUs and TPUs.
+    # We prefer int32: 64-bit arithmetic is slow on GPUs and TPUs.
     wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
     with jax.enable_x64(wide or x64_enabled()):
         yield np.dtype(np.int64 if wide else np.int32)
 
 
 def as_bits(x: Array) -> Array:
-    """Returns the bits of floats, as integers without a sign; or `x` of other types."""
+    """Returns the bits of floats as unsigned integers; leaves other types alone."""
     if not jnp.issubdtype(x.dtype, np.floating):
         return x
     return lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
 
 
 def to_scalar(size: Any, dtype: np.dtype | type) -> Any:
-    """Returns a size, which may be symbolic, as a scalar of a type."""
+    """Returns a known or symbolic size as a scalar of a type."""
     if isinstance(size, int):
         return keep_type(np.dtype(dtype).type(size))
     return jnp.asarray(size, dtype)

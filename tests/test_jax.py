@@ -262,7 +262,7 @@ def hide(monkeypatch):
         names += tuple(SECOND[name] for name in names if name in SECOND)
         read = _jax._read
         monkeypatch.setattr(
-            _jax, "_read", lambda n, x: None if n in names else read(n, x)
+            _jax, "_read", lambda n, x: read(n, None if n in names else x)
         )
         jax.clear_caches()
 
