@@ -7,8 +7,10 @@ Values and names appear in messages in one line, with control characters escaped
 shortened with a count where they are long.
 """
 
+import difflib
 import enum
 import functools
+import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ParamSpec, TypeVar
@@ -90,11 +92,25 @@ def public(function: Callable[P, Result]) -> Callable[P, Result]:
     def call(*args: P.args, **kwargs: P.kwargs) -> Result:
         try:  # faster than `with naming`
             return function(*args, **kwargs)
-        except (ArgumentError, ArgumentTypeError) as error:
-            naming.__exit__(type(error), error, None)
-            raise
+        except (ArgumentError, TypeError):
+            with naming:
+                _check_keywords(function, kwargs)
+                raise
 
     return call
+
+
+def _check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Requires that a function knows the keywords of a call."""
+    parameters = inspect.signature(function).parameters
+    named = [p.name for p in parameters.values() if p.kind != p.POSITIONAL_ONLY]
+    known = [f"{name}=" for name in named]
+    for name in given:
+        if name not in parameters:
+            wrong = f"{name}="
+            meant = difflib.get_close_matches(wrong, known, 1) or known
+            takes = ", ".join(meant) or "no keywords"
+            raise ArgumentTypeError(f"it takes {takes}, not {wrong}.")
 
 
 class ModelError(ValueError):

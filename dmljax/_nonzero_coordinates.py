@@ -136,7 +136,11 @@ def _nonzero_coordinates(
     columns = max(x.ndim, 1) if columns is None else columns
     check_sizes_and_columns(X, x.shape, "columns is", columns)
     if fill is not None and not 0 <= fill < 2**32:
-        raise ArgumentError(f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}.")
+        raise ArgumentError(
+            f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}. Write fill=x.size "
+            f"for coordinates out of bounds, and kept.take(y, fill_value={fill}) for "
+            "values of an array y."
+        )
     if size is not None:
         known = isinstance(size, int)
         # JAX can't scatter into an array that may be empty, such as an array of a

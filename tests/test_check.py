@@ -1,16 +1,20 @@
 """The exceptions, and how messages show names and values."""
 
+import functools
 import inspect
 import pickle
 import re
 import traceback
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
 
 import dmljax
+import dmljax.numpy as dnp
+import dmljax.onnx as dox
 from dmljax import DataType, DescriptorError, FeatureLevel, PaddingMode, TensorFlags
 from dmljax._check import (
     ArgumentTypeError,
@@ -64,6 +68,30 @@ def test_errors_that_no_argument_causes():
     function = dmljax.padding
     assert pickle.loads(pickle.dumps(function)) is function
     assert list(inspect.signature(function).parameters)[:2] == ["x", "start_padding"]
+
+
+FOUND = dmljax.nonzero_coordinates(X)
+
+
+@pytest.mark.parametrize(
+    ("operator", "text", "call"),
+    [
+        ("NONZERO_COORDINATES", "fill=, not fill_value", dmljax.nonzero_coordinates),
+        ("NonzeroCoordinates.take", "fill_value=, not fill", FOUND.take),
+        ("NonzeroCoordinates.put", "where=, not mask", FOUND.put),
+        ("NonzeroCoordinates.add", "where=, not fill_value", FOUND.add),
+        ("dmljax.numpy.nonzero", "fill_value=, not fill", dnp.nonzero),
+        ("dmljax.onnx.trilu", "x=, k=, upper=, not diagonal", dox.trilu),
+        ("ELEMENT_WISE_IF", "no keywords, not a_value", dmljax.element_wise_if),
+    ],
+)
+def test_unknown_keywords(operator, text, call):
+    wrong = functools.partial(call, **{text.split("not ")[1]: -1})
+    for run in (wrong, jax.jit(wrong)):
+        assert_refused(operator, f"it takes {text}=.", run, X, error=TypeError)
+    for arguments in ((), (X,) * 9):  # Python's own errors stay
+        with pytest.raises(TypeError, match=r"^\S+\(\) (missing|takes)"):
+            call(*arguments)
 
 
 def no_member(kind, value, text):

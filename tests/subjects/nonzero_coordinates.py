@@ -128,7 +128,7 @@ EDGES += [
 
 WIDE = jax.ShapeDtypeStruct((2**16, 2**16), np.int8)
 MATRIX = np.ones((2, 3), np.int8)
-UINT32 = "it must be a UINT32, 0 to 4294967295"
+UINT32 = "it must be a UINT32, 0 to 4294967295. Write fill=x.size for...fill_value="
 FIRST = "it must divide the first dimension of x (InputTensor), which has sizes"
 _call = functools.partial(
     Wrong.of_call, "NONZERO_COORDINATES", dmljax.nonzero_coordinates
