@@ -73,25 +73,24 @@ def diagonal_matrix1(
     If fill_begin < fill_end, the diagonals in [fill_begin, fill_end) are filled. If
     fill_begin > fill_end, all diagonals outside of [fill_end, fill_begin) are filled.
     If the bounds are equal, nothing is filled. If both are left out, the main diagonal
-    is filled, as jnp.fill_diagonal does it for a matrix. (Of an array with three
-    dimensions, that function fills the elements ``x[i, i, i]``.)
+    is filled, as by jnp.fill_diagonal for a matrix. (In three dimensions,
+    jnp.fill_diagonal fills the elements ``x[i, i, i]``.)
 
     Args:
       x: (..., height, width) of any type. The leading dimensions are a
         batch. None stands for an array of zeros with `shape` and `dtype`.
-      shape: the sizes of the result. They are required if `x` is None. Otherwise None
-        stands for the sizes of `x`, and other sizes are an error.
+      shape: the sizes of the result, required if `x` is None. Otherwise None stands for
+        the sizes of `x`, and other sizes are an error.
       dtype: the type of the result. None stands for the type of `x`, or for float32 if
         `x` is None. If there is an `x`, another type is an error.
       value: a scalar of the type of the result. A Python number is converted to
-        this type, and is an error if it does not fit.
-      fill_begin: INT32, the first diagonal that is filled. A Python integer is part of
-        the program. A scalar ``jax.Array`` of any integer type is data: no new program
-        is compiled for another value, and under ``vmap`` each matrix may have bounds of
-        its own. If it is beyond INT32, it is below or past all diagonals. None is below
-        every diagonal.
-      fill_end: INT32, one past the last diagonal that is filled. None
-        is past every diagonal.
+        this type, and must fit.
+      fill_begin: INT32, the first filled diagonal. A Python integer is part of the
+        program. A scalar ``jax.Array`` of any integer type is data: no new program is
+        compiled for another value, and under ``vmap`` each matrix may have its own
+        bounds. A bound beyond INT32 is below or past all diagonals. None is below every
+        diagonal.
+      fill_end: INT32, one past the last filled diagonal. None is past every diagonal.
 
     Returns:
       An array (..., height, width), differentiable in `x` and `value`.
@@ -99,9 +98,9 @@ def diagonal_matrix1(
     Raises:
       DescriptorError: if the rank is below 2, if a size is negative, if a matrix has
         more than 2^31 rows or 2^31 or more columns, if a bound is a Python integer
-        beyond INT32, or a ``jax.Array`` that is no scalar or has no integers, if
-        `shape`, `dtype` or `value` does not agree with `x`, or if the result would have
-        2^59 elements.
+        beyond INT32, or a ``jax.Array`` but no scalar of an integer type, if `shape`,
+        `dtype` or `value` does not agree with `x`, or if the result would have 2^59
+        elements.
       TypeError: if `x` is not an array, if both `x` and `shape` are None, if a bound is
         another object of Python, or if one bound is given and the other is left out.
 
@@ -109,8 +108,8 @@ def diagonal_matrix1(
     Array([[7., 7., 0., 0.],
            [0., 7., 7., 0.]], dtype=float32)
 
-    Mask the scores of attention: no query sees a later key. The value is the lowest
-    number of their type.
+    Mask the scores of attention by the lowest number of their type: no query sees a
+    later key.
 
     >>> import jax.numpy as jnp
     >>> scores = jnp.ones((2, 2), jnp.bfloat16)
@@ -123,19 +122,26 @@ def diagonal_matrix1(
     """
     zeros = scalar = None
     if x is None:
-        zeros = _describe(shape, dtype)
-        result_type = zeros.dtype
+        if shape is None:
+            raise ArgumentTypeError("x (InputTensor) or shape must be given.")
+        sizes = as_sizes("shape", shape)
+        for size in sizes:
+            if not decide_at_most(0, size):
+                raise ArgumentError(f"shape is {show(sizes)}; no size may be negative.")
+        result_type = as_dtype(np.float32 if dtype is None else dtype)
+        check_x64("the result (dtype)", result_type)
+        zeros = jax.ShapeDtypeStruct(sizes, result_type)
     else:
         x = as_array(X, x)
         result_type = x.dtype
         if shape is not None:
-            sizes = {X: x.shape, "shape": as_sizes("shape", shape)}
-            require_same("sizes", sizes, " Leave shape out.")
+            both = {X: x.shape, "shape": as_sizes("shape", shape)}
+            require_same("sizes", both, " Leave shape out.")
         if dtype is not None:
             types = {X: result_type, "dtype": as_dtype(dtype)}
             require_same("data types", types, " Leave dtype out.")
-    # None means the frequent value 0, a constant of the program. Outside of jit, a
-    # number that is passed takes as long as the rest of a call. A float could be -0.0.
+    # None stands for the frequent value 0, a constant of the program. Outside of jit,
+    # passing a number takes as long as the rest of a call. A float could be -0.0.
     if not (type(value) is int and value == 0):
         scalar = as_scalar("value (Value)", value, result_type)
     begin, end = _as_bounds(fill_begin, fill_end)
@@ -144,21 +150,8 @@ def diagonal_matrix1(
     return _diagonal_matrix1(x, scalar, (begin, end), zeros, None)
 
 
-def _describe(shape: Sizes | None, dtype: DTypeLike | None) -> jax.ShapeDtypeStruct:
-    """Describes the zeros that stand for an input of None."""
-    if shape is None:
-        raise ArgumentTypeError("x (InputTensor) or shape must be given.")
-    sizes = as_sizes("shape", shape)
-    for size in sizes:
-        if not decide_at_most(0, size):
-            raise ArgumentError(f"shape is {show(sizes)}; no size may be negative.")
-    result_type = as_dtype(np.float32 if dtype is None else dtype)
-    check_x64("the result (dtype)", result_type)
-    return jax.ShapeDtypeStruct(sizes, result_type)
-
-
 def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
-    """Returns each bound as a Python integer, or as an array if it is data."""
+    """Returns each bound as a Python integer, or as an array of data."""
     if fill_begin is MAIN_DIAGONAL and fill_end is MAIN_DIAGONAL:
         return 0, 1
     if fill_begin is MAIN_DIAGONAL or fill_end is MAIN_DIAGONAL:
@@ -177,7 +170,7 @@ def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
 
 def _as_bound(name: str, bound: Any) -> Any:
     if type(bound) is not int:
-        # A symbolic size is no number yet when the program is traced: it is data.
+        # A symbolic size is data: no number yet when the program is traced.
         if is_symbolic_dim(bound):
             return jnp.asarray(bound)
         bound = unwrap_array(bound)
@@ -194,7 +187,7 @@ def _as_bound(name: str, bound: Any) -> Any:
 
 
 def check_int32(name: str, value: int) -> None:
-    """Requires that an attribute is an INT of the C struct."""
+    """Requires an INT of the C struct."""
     if not INT32_MIN <= value <= INT32_MAX:
         raise ArgumentError(
             f"{name} is {as_python(value)}; it must be an INT32, "
@@ -203,7 +196,7 @@ def check_int32(name: str, value: int) -> None:
 
 
 def check_diagonals(name: str, shape: tuple[int, ...]) -> None:
-    """Requires that the numbers of the diagonals of a matrix are INT32."""
+    """Requires a matrix whose diagonals have numbers in INT32."""
     height, width = shape[-2:]
     # JAX takes a symbolic size to be below 2^31. INT32_MAX is past every diagonal.
     tall = isinstance(height, int) and height > 2**31
@@ -224,7 +217,7 @@ def _diagonal_matrix1(
     zeros: jax.ShapeDtypeStruct | None,
     span: tuple[int, int] | None,
 ) -> Array:
-    """Fills between the scalars in `bounds`, which are data, or else those in `span`.
+    """Fills between two bounds: scalars of data in `bounds`, or integers in `span`.
 
     A value of None is 0.
     """
@@ -244,24 +237,35 @@ def _diagonal_matrix1(
         # jnp.where would not read `x`, and the result would be on another device.
         return drop_weak_type(x)
     sharding = None if x is None else jax.typeof(x).sharding
-    # The iotas have the full size of the output, and take no memory. A mask that is
-    # broadcast along the batch would end XLA's softmax fusion, as jnp.tril's does.
+    # The iotas have the full size of the output, and take no memory. Broadcasting a
+    # mask along the batch, as jnp.tril does, would end XLA's softmax fusion.
     row, column = (
         lax.broadcasted_iota(np.int32, shape, axis, out_sharding=sharding)
         for axis in (rank - 2, rank - 1)
     )
+    begin: Any
+    end: Any
     if span is None:
-        scalars = map(jnp.asarray, bounds)
-        top_x, is_ordered, begin, end = _spread(row, column, *scalars)
+        scalars = [*map(jnp.asarray, bounds)]
+        scalars = [_is_ordered(*scalars), *(saturate(n, row.dtype) for n in scalars)]
+        # XLA removes a select between equal arrays. Under vmap, the select gives the
+        # batch of the bounds to the iotas. Otherwise JAX broadcasts `column - row`
+        # along this batch, and XLA computes the heads of a batch together: a softmax
+        # with a window for each head is slower.
+        is_ordered, begin, end = (
+            lax.broadcast_in_dim(scalar, shape, (), out_sharding=sharding)
+            for scalar in scalars
+        )
+        row, column = (lax.select_n(is_ordered, each, each) for each in (row, column))
     else:
-        top_x = column - row
         begin, end = map(np.int32, span)
         is_ordered = end >= begin
-    # The comparisons with both bounds differ outside of the span, whichever bound is
-    # smaller. Diagonals are counted in int32, as the bounds are.
-    is_below = top_x < end
+    top_x = column - row
+    # Outside of the span, the comparisons with both bounds differ, whichever bound is
+    # smaller. We count diagonals in int32, the type of the bounds.
+    is_below: Any = top_x < end
     if span is not None and end == INT32_MAX:
-        # XLA does not know that no diagonal has this number, and would compare.
+        # No diagonal has this number, but XLA would compare.
         is_below = True
     filled = is_ordered ^ ((top_x >= begin) ^ is_below)
     # Without an `x`, all elements share a single zero, and no array is read.
@@ -273,34 +277,13 @@ def _diagonal_matrix1(
 def _is_ordered(begin: Array, end: Array) -> Array:
     """Whether begin <= end, for integers of any two types.
 
-    Bounds are compared before they saturate. If both are past all diagonals, their
-    order decides whether they fill nothing or everything.
+    We compare bounds before they saturate: the order of two bounds past all diagonals
+    decides between filling nothing and filling everything.
     """
     if begin.dtype == end.dtype:
         return begin <= end
-    # No type may hold both. Numbers of one sign are in the order of their bits.
+    # Perhaps no type holds both. Numbers of one sign are in the order of their bits.
     bits = max(jnp.iinfo(bound.dtype).bits for bound in (begin, end, np.int8(0)))
     unsigned = np.dtype(f"uint{bits}")
     is_below = begin.astype(unsigned) <= end.astype(unsigned)
     return jnp.where((begin < 0) == (end < 0), is_below, begin < 0)
-
-
-def _spread(row: Array, column: Array, *bounds: Array) -> Any:
-    """Returns the number of each element's diagonal, and scalar bounds that are data.
-
-    The result is the diagonal, whether begin <= end, begin and end. All of them have
-    the full size.
-    """
-    sharding = jax.typeof(row).sharding
-    is_ordered = _is_ordered(*bounds)
-    begin, end = (saturate(bound, np.dtype(np.int32)) for bound in bounds)
-    # XLA removes a select between equal arrays. Under vmap, the condition has the batch
-    # of the bounds, and the iotas get it as well. Otherwise JAX broadcasts `column -
-    # row` along this batch. XLA then computes the heads of a batch together, and a
-    # softmax with a window for each head is slower.
-    is_ordered, begin, end = (
-        lax.broadcast_in_dim(each, row.shape, (), out_sharding=sharding)
-        for each in (is_ordered, begin, end)
-    )
-    row, column = (lax.select_n(is_ordered, each, each) for each in (row, column))
-    return column - row, is_ordered, begin, end

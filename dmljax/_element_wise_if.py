@@ -1,7 +1,6 @@
 """ELEMENT_WISE_IF: selects between two tensors, element by element.
 
-Its descriptor is in `_directml`. Most of the code decides which type a scalar operand
-has.
+Its descriptor is in `_directml`. Most of the code decides the type of a scalar operand.
 """
 
 from __future__ import annotations
@@ -39,11 +38,11 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
 
     ``output[c] = a[c] if condition[c] != 0 else b[c]``
 
-    An element that is not selected has no effect on the output, even if it is NaN, and
+    An element that is not selected has no effect on the output, not even a NaN, and
     its gradient is exactly zero. An operation before the selection can still put a NaN
     into the gradient. In ``element_wise_if(x > 0, jnp.log(x), 0.0)``, for example, the
-    derivative of the logarithm at 0 is infinite, and 0 * inf is NaN. To avoid it,
-    select a safe argument of the logarithm as well:
+    derivative of the logarithm at 0 is infinite, and 0 * inf is NaN. Select a safe
+    argument of the logarithm as well:
     ``element_wise_if(x > 0, jnp.log(element_wise_if(x > 0, x, 1.0)), 0.0)``. See
     https://docs.jax.dev/en/latest/faq.html#gradients-contain-nan-where-using-where.
 
@@ -96,20 +95,20 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
 
 @compiled()
 def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
-    # The page has UINT8. A bool is what a comparison in JAX returns.
+    # The page has UINT8. A comparison in JAX returns bools.
     if condition.dtype not in (np.uint8, np.bool_):
         raise ArgumentError(
             f"{CONDITION} has data type {show(condition.dtype)}; it must be "
             "UINT8 or BOOL. Write condition != 0."
         )
-    # A Python number that was traced takes the type of the other operand. Two arrays of
+    # A traced Python number takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
     if promotion_rank(a) > promotion_rank(b):
         a = convert(A, a, b.dtype, owner=B)
     elif promotion_rank(b) > promotion_rank(a):
         b = convert(B, b, a.dtype, owner=A)
-    # The remedy is the type that holds the values of both. A scalar gives way to an
-    # array, which may be large.
+    # The remedy is a type for the values of both. A scalar gives way to an array, which
+    # may be large.
     remedy = same_type("b", b.dtype, a.dtype)
     if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
         remedy = same_type("a", a.dtype, b.dtype)
@@ -139,11 +138,11 @@ def _same_sizes(*shapes: tuple[int, ...]) -> str:
 
 
 def promotion_rank(array: Array) -> int:
-    """Ranks an array by how readily it takes another's type, from 0 for never.
+    """Ranks an array that may take another's type, from 0 for never to 3.
 
-    A Python bool that was traced is a scalar of type bool, 3. Another Python number
-    that was traced is a weakly typed scalar, 2. A weakly typed array, such as jnp.full
-    makes of a Python number, is in between, 1.
+    A traced Python bool is a scalar of type bool, 3. Another traced Python number is a
+    weakly typed scalar, 2. A weakly typed array, which jnp.full makes of a Python
+    number, is in between, 1.
     """
     if array.ndim == 0 and array.dtype == np.bool_:
         return 3

@@ -1,4 +1,4 @@
-"""ONE_HOT: sequences that are off everywhere except at one index.
+"""ONE_HOT: sequences, off everywhere except at one index.
 
 Its descriptor is in `_directml`.
 """
@@ -35,19 +35,19 @@ AXIS = "axis (Axis)"
 def one_hot(
     indices: ArrayLike, values: ArrayLike, /, *, size: int, axis: int = -1
 ) -> Array:
-    """Makes sequences along `axis` that are off everywhere except at their index.
+    """Makes sequences along `axis`, off everywhere except at their index.
 
     ``output[.., i, ..] = on if i == position_of(indices[.., 0, ..]) else off``, where
-    off is the first element of `values` and on is the second. If an index is negative,
-    ``position_of(index)`` is index + size; otherwise it is the index itself. If an
-    index is at least `size`, or below -size, its whole sequence is off. An unsigned
-    index is never negative.
+    off is the first element of `values` and on is the second. ``position_of(index)`` is
+    index + size for a negative index, and the index itself otherwise. If an index is at
+    least `size`, or below -size, its whole sequence is off. An unsigned index is never
+    negative.
 
     Args:
       indices: (..., 1, ...) of any integer type, of size 1 along `axis`.
       values: an array of any type and shape with at least 2 elements. The first two in
-        row-major order are off and on. If it is an array of NumPy that begins with 0
-        and 1, XLA can fuse the result further, for example into a loss of labels.
+        row-major order are off and on. If NumPy's array begins with 0 and 1, XLA can
+        fuse the result further, for example into a loss of labels.
       size: the number of elements of each sequence, from 1 to 2^31 - 1.
       axis: the dimension of the sequences; a negative axis counts from the end.
 
@@ -122,9 +122,19 @@ def _one_hot(
     remedy = " jnp.expand_dims(indices, axis) adds an axis of size 1."
     sizes = check_sizes(names, indices.shape, values.shape, size, axis, remedy)
     check_elements(sizes)
-    condition = _is_on(indices, sizes, axis)
+    if indices.dtype.itemsize < 4:  # a type that may not count to every size
+        signed = jnp.issubdtype(indices.dtype, np.signedinteger)
+        indices = indices.astype(np.int32 if signed else np.uint32)
+    # We broadcast the indices first, although `position_of` could take the small array.
+    # The full size costs nothing where XLA fuses. A broadcast after `position_of`
+    # keeps XLA from some fusions, or takes a further kernel.
+    position = position_of(jnp.broadcast_to(indices, sizes), size)
+    sharding = jax.typeof(position).sharding
+    condition = position == lax.broadcasted_iota(
+        position.dtype, sizes, axis, out_sharding=sharding
+    )
     # If off and on are known to be 0 and 1, we convert truth values: XLA fuses the
-    # conversion into more of what follows, such as the mean loss of labels.
+    # conversion further, for example into the mean loss of labels.
     if truth:
         return lax.convert_element_type(condition, values.dtype)
     # DirectML ignores the elements past the second.
@@ -145,7 +155,7 @@ def check_sizes(
 ) -> tuple[int, ...]:
     """Checks the sizes of the inputs, and returns the output's.
 
-    `names` are how messages name the indices, the values, the axis and the size.
+    `names` has the names of the indices, the values, the axis and the size in messages.
     `remedy` ends the message about indices of another size along the axis.
     """
     index_name, values_name, axis_name, size_name = names
@@ -170,8 +180,8 @@ def check_sizes(
 def position_of(index: Array, size: int) -> Array:
     """Returns the position that each index lights, from the end if it is negative.
 
-    The type of a signed `index` must hold `size`. We read its bits as a number without
-    a sign, and take the smaller of index and index + size:
+    The type of a signed `index` must hold `size`. We read its bits as an unsigned
+    number, and take the smaller of index and index + size:
 
     - index >= 0: the sum does not wrap around, and the index is smaller;
     - -size <= index < 0: the sum wraps around to the position;
@@ -182,21 +192,6 @@ def position_of(index: Array, size: int) -> Array:
         return index
     index = lax.bitcast_convert_type(index, jnp.dtype(f"u{index.dtype}"))
     return lax.min(index, lax.add(index, to_scalar(size, index.dtype)))
-
-
-def _is_on(index: Array, sizes: tuple[int, ...], axis: int) -> Array:
-    """Returns whether each element of the sequences is at the index of its sequence."""
-    if index.dtype.itemsize < 4:  # a type that may not count to every size
-        signed = jnp.issubdtype(index.dtype, np.signedinteger)
-        index = index.astype(np.int32 if signed else np.uint32)
-    # We broadcast the index first, although `position_of` could take the small array.
-    # The full size costs nothing where XLA fuses. A broadcast after `position_of`
-    # keeps XLA from some fusions, or takes a further kernel.
-    index = position_of(jnp.broadcast_to(index, sizes), sizes[axis])
-    sharding = jax.typeof(index).sharding
-    return index == lax.broadcasted_iota(
-        index.dtype, sizes, axis, out_sharding=sharding
-    )
 
 
 def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
