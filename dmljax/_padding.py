@@ -1,8 +1,8 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-The forms, with the modes and their formula, are in `_padding_forms`. The primitive has
-an adjoint, and each is the transpose of the other: the derivatives in the input are
-padding and its adjoint. The gradient of the value is a sum over the padding.
+The forms, with the modes and their formula, are in `_padding_forms`. Two primitives,
+padding and its adjoint, are each the transpose of the other, and the derivatives in the
+input. The gradient of the value is a sum over the padding.
 """
 
 from __future__ import annotations
@@ -17,12 +17,7 @@ from jax.interpreters import ad
 from jax.typing import ArrayLike
 
 from dmljax import _padding_forms as forms
-from dmljax._arguments import (
-    as_array,
-    as_integer,
-    as_scalar,
-    as_sizes,
-)
+from dmljax._arguments import as_array, as_integer, as_scalar, as_sizes
 from dmljax._call import compiled
 from dmljax._check import (
     ArgumentError,
@@ -59,12 +54,12 @@ def padding(
     mode: PaddingMode | ModeName | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
 ) -> Array:
-    """Adds padding around `x`, with values that `mode` chooses.
+    """Adds padding around `x`, with values by `mode`.
 
     ``output[c] = x[source(c - start_padding)]``, where ``source`` turns any coordinate
-    into one that is inside of `x`. ``PaddingMode`` says how. With CONSTANT, the
-    elements outside of `x` are `value`. The padding may be larger than `x`. The modes
-    that mirror or repeat `x` then do so several times.
+    into one inside of `x`, as ``PaddingMode`` says. With CONSTANT, the elements outside
+    of `x` are `value`. The padding may be larger than `x`. The other modes then repeat
+    elements several times.
 
     Args:
       x: (...) of any type and rank.
@@ -73,14 +68,14 @@ def padding(
       mode: a ``PaddingMode``, its number, or its name in any case; "reflect" is a name
         of REFLECTION, too.
       value: a scalar of the type of `x`, used only by CONSTANT. A Python number is
-        converted to this type. An integer that does not fit is an error, or saturates
-        if it is traced. For an integer type, a float is rounded to JAX's default type
-        of floats, is truncated toward zero, and saturates; NaN becomes 0.
+        converted to this type. An integer must fit; a traced one saturates. For an
+        integer type, a float is rounded to JAX's default type of floats, is truncated
+        toward zero, and saturates; NaN becomes 0.
 
     Returns:
-      An array of the type of `x`. Its size along each axis is the size of `x` plus
-      both paddings. It is differentiable in `x` and, with CONSTANT, in `value`. The
-      gradient in `x` has the same bits in every run.
+      An array of the type of `x`, differentiable in `x` and, with CONSTANT, in `value`.
+      Its size along each axis is the size of `x` plus both paddings. The gradient in
+      `x` has the same bits in every run.
 
     Raises:
       DescriptorError: if a padding does not have one integer for each axis of `x`, or
@@ -90,7 +85,7 @@ def padding(
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     Under ``jax.jit``, name `start_padding`, `end_padding` and `mode` in static_argnames
-    and pass tuples, as they have a hash, or close over them.
+    and pass tuples, which have a hash, or close over all three.
 
     >>> import jax.numpy as jnp
     >>> padding(jnp.array([1, 2, 3]), (2,), (4,), mode="reflect")
@@ -114,7 +109,7 @@ def padding(
     else:
         scalar = None
         if type(value) not in (int, float):
-            as_array(VALUE, value)  # it is not used, but must have numbers
+            as_array(VALUE, value)  # not used, but must have numbers
     return _padding(x, scalar, start, end, mode)
 
 
@@ -138,11 +133,7 @@ def _as_mode(mode: Any) -> PaddingMode:
 
 @compiled("start", "end", "mode")
 def _padding(
-    x: Array,
-    value: Array | None,
-    start: Pads,
-    end: Pads,
-    mode: PaddingMode,
+    x: Array, value: Array | None, start: Pads, end: Pads, mode: PaddingMode
 ) -> Array:
     check_padding((X, START, END), x.shape, start, end, mode)
     operands = [x]
@@ -162,7 +153,7 @@ def check_padding(
 ) -> tuple[int, ...]:
     """Checks the padding against the input, and returns the sizes of the output.
 
-    `names` are the input and both paddings, as messages name them.
+    `names` has the names of the input and of both paddings in messages.
     """
     x, *pad_names = names
     for name, pads in zip(pad_names, (start, end), strict=True):
@@ -173,13 +164,13 @@ def check_padding(
                 "is added."
             )
         for pad in pads:
-            # XLA itself would accept a negative padding, and crop.
+            # XLA would accept a negative padding, and crop.
             if not decide_at_most(0, pad):
                 raise ArgumentError(
                     f"{name} is {show(pads)}; no element may be negative. "
                     "Slices remove elements."
                 )
-            # JAX can't compare a symbolic size with so much.
+            # JAX can't compare a symbolic size with this number.
             if isinstance(pad, int) and pad >= 2**32:
                 raise ArgumentError(
                     f"{name} is {show(pads)}; each element must be a "
@@ -221,14 +212,8 @@ def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
     return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
 
 
-def _division(
-    x: Array,
-    *_: Any,
-    start: Pads,
-    end: Pads,
-    **__: Any,
-) -> Division:
-    """Padding is independent along the dimensions that it does not pad."""
+def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
+    """Padding is independent along the dimensions without padding."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
     return Division({*range(x.ndim)} - padded, "keep")
 
@@ -238,7 +223,7 @@ PADDING = OperatorPrimitive(
     xla=forms.pad_gather,
     outputs=forms.padded_type,
     division=_division,
-    # On a TPU, a gather moves up to 3.3 times the bytes that joining moves
+    # On a TPU, a gather moves up to 3.3 times the bytes of joining
     # (docs/development/lab_notes.md).
     on_platform={"cpu": forms.pad_cpu, "tpu": forms.pad_join},
     auto_sharded=forms.pad_strips,

@@ -1,13 +1,13 @@
 """PADDING and its adjoint in jax.numpy: the forms that XLA compiles.
 
-The *adjoint* is the transpose of padding as a linear map. It gives each input element
-the sum over the output elements that repeat this element. We write it by slices,
-reversals and sums in a fixed order. The size of the program is bounded, however wide
-the padding is. The transpose that JAX derives from a gather is a scatter-add: it is
-slower, and the order of its sums may change from run to run.
+The *adjoint* is the transpose of padding as a linear map. Each input element becomes
+the sum over the output elements that repeat this element. We write the adjoint by
+slices, reversals and sums in a fixed order. The size of the program is bounded at any
+width of the padding. JAX would derive a scatter-add from a gather, which is slower, and
+may sum in another order in the next run.
 
 A *strip* is the padding on one side of one axis. The *phase* of a coordinate is its
-place in the period of a mode. The primitives are in `_padding`.
+position in the period of a mode. The primitives are in `_padding`.
 """
 
 import enum
@@ -24,29 +24,21 @@ from jax import Array, lax
 
 from dmljax._check import at_most
 from dmljax._jax import VERSION
-from dmljax._types import (
-    Outputs,
-    as_bits,
-    index_mode,
-    mode_of,
-    to_scalar,
-)
+from dmljax._types import Outputs, as_bits, index_mode, mode_of, to_scalar
 
-# The padding before or after each axis. In normal form, the axes of a batch come before
-# these, and have none.
+# The padding before or after each axis. In normal form, the axes of a batch come first,
+# and have no padding.
 Pads = tuple[int, ...]
-# Pads an array along an axis: (x, axis, before, after, mode), not CONSTANT.
-Form = Callable[..., Array]
-# Up to this many repetitions of an axis are joined or added piece by piece. This is
-# faster on a CPU, and a program of more pieces compiles slowly.
+# Up to this number of repetitions of an axis are joined or added piece by piece: faster
+# on a CPU. A program of more pieces compiles slowly.
 FEW_PERIODS = 8
 
 
 class PaddingMode(enum.IntEnum):
-    """Says where the values of the padding come from, as DML_PADDING_MODE does.
+    """The source of the values of the padding: DML_PADDING_MODE.
 
     On each axis, let i be the output coordinate minus the start padding, and let n be
-    the size of the input. With each mode, the output repeats this element of the input:
+    the size of the input. The output repeats this element of the input:
 
     - CONSTANT: element i; if i is outside of [0, n) on any axis, the padding value;
     - EDGE: the nearest element, clip(i, 0, n - 1);
@@ -55,8 +47,8 @@ class PaddingMode(enum.IntEnum):
     - WRAP: element i mod n, 2 3 | 1 2 3 | 1 2.
 
     The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
-    WRAP from 6_4 on. A name makes a mode, in any case: ``PaddingMode("reflection")`` or
-    ``PaddingMode("reflect")``, as jax.numpy calls it.
+    WRAP from 6_4 on. A name in any case makes a mode: ``PaddingMode("reflection")``, or
+    ``PaddingMode("reflect")`` as in jax.numpy.
 
     >>> import dmljax, jax.numpy as jnp
     >>> x = jnp.array([1, 2, 3])
@@ -113,16 +105,16 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     """Returns the period of a mode, and the sum of a phase and its mirror image.
 
     For example, with size 3 SYMMETRIC repeats elements 0 1 2 2 1 0. The period is 6.
-    Phase 4 has the mirror image 1: they add up to 5, as all such pairs do. A periodic
-    mode folds coordinates into an axis of `size` elements: phase j holds element
-    min(j, mirror - j). WRAP has no mirror image. We give it the mirror of SYMMETRIC:
-    the minimum is then always j.
+    Phase 4 has the mirror image 1, and each such pair adds up to 5. A periodic mode
+    folds coordinates into an axis of `size` elements: phase j holds element
+    min(j, mirror - j). WRAP has no mirror image. We use the mirror of SYMMETRIC: the
+    minimum is then always j.
     """
     if mode is PaddingMode.REFLECTION:
         mirror = 2 * size - 2
-        # A size of 1 would have the period 0. max_dim with `size` makes it 1, and
-        # changes nothing from size 2 on. Unlike max(..., 1), JAX can compare the result
-        # with a symbolic size.
+        # A size of 1 would have the period 0. max_dim with `size` gives 1, and changes
+        # nothing from size 2 on. Unlike max(..., 1), JAX can compare the result with a
+        # symbolic size.
         return jax.core.max_dim(mirror, size), mirror
     mirror = 2 * size - 1
     if mode is PaddingMode.SYMMETRIC:
@@ -132,7 +124,7 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
 
 
 def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any:
-    """Returns the input coordinate that an output coordinate repeats.
+    """Returns the input coordinate of an output coordinate.
 
     Args:
       position: the output coordinates, at least 0.
@@ -151,7 +143,7 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
 
 
 def by_axes(
-    pad: Form,
+    pad: Callable[..., Array],
     x: Array,
     *value: Array,
     start: Pads,
@@ -159,13 +151,12 @@ def by_axes(
     mode: PaddingMode,
     last_first: bool = True,
 ) -> Outputs:
-    """Pads axis by axis, by the function `pad`.
+    """Pads axis by axis with `pad(x, axis, before, after, mode)`.
 
-    The function takes the array, the axis, the padding before and after it, and a mode
-    other than CONSTANT. XLA's own pad does all axes under CONSTANT, in every form.
+    Under CONSTANT, every form leaves all axes to XLA's own pad.
 
-    With `last_first`, the last axis is padded first. Gathers are faster so, up to 13
-    times in a mean of rows (docs/development/lab_notes.md, "The order of gathers").
+    With `last_first`, the last axis is padded first, which makes gathers faster, up to
+    13 times in a mean of rows (docs/development/lab_notes.md, "The order of gathers").
     """
     if mode is PaddingMode.CONSTANT:
         return (_pad_constant(x, *value, start=start, end=end),)
@@ -188,15 +179,13 @@ def padded_type(
 def cropped_type(
     cotangent: Array, *, start: Pads, end: Pads, **_: Any
 ) -> list[jax.ShapeDtypeStruct]:
-    """Returns the type of the adjoint's result: the padding is taken away."""
-    sizes = list(cotangent.shape)
-    for axis, before, after in padded_axes(len(sizes), start, end):
-        sizes[axis] -= before + after
-    return [jax.ShapeDtypeStruct(sizes, cotangent.dtype)]
+    """Returns the type of the adjoint's result, without the padding."""
+    start, end = (tuple(-n for n in pads) for pads in (start, end))
+    return padded_type(cotangent, start=start, end=end)
 
 
 def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]:
-    """Returns (axis, before, after) for each axis that is padded."""
+    """Returns (axis, before, after) for each axis with padding."""
     axes = zip(range(rank - len(start), rank), start, end, strict=True)
     return [(axis, before, after) for axis, before, after in axes if before or after]
 
@@ -209,8 +198,8 @@ def gather(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> A
     """
     size = x.shape[axis]
     count = before + size + after
-    # The greatest number here is a position plus less than a period, and a period is at
-    # most 2 * size. Indexing also computes with the other sizes of `x`.
+    # The greatest number here is a position plus less than a period, which is at most
+    # 2 * size. Indexing also computes with the other sizes of `x`.
     with index_mode(count + 2 * size, *x.shape) as integer:
         index = source_index(lax.iota(integer, count), before, size, mode)
         return _gathered(x, axis, index, 0)
@@ -221,10 +210,10 @@ def gather_by_table(
 ) -> Array:
     """Pads along one axis by constant indices: the gather for CPUs.
 
-    The dimensions before the axis are a batch. XLA for CPUs otherwise computes a gather
-    as if its axis came first, and a program with several outputs, such as a value and
-    its gradient, then transposes the result. A batch keeps the order, and costs nothing
-    if its indices are known (docs/development/lab_notes.md, "Padding on a CPU").
+    The dimensions before the axis are a batch, which keeps the order of axes, and costs
+    nothing with known indices. Otherwise XLA for CPUs puts the axis of a gather in
+    front, and a program with several outputs, such as a value and its gradient, then
+    transposes the result (docs/development/lab_notes.md, "Padding on a CPU").
     """
     size = x.shape[axis]
     count = before + size + after
@@ -232,7 +221,7 @@ def gather_by_table(
     if not isinstance(count + x.size, int) or count > 2**20:
         return gather(x, axis, before, after, mode)
     if count >= 4 * size:
-        # XLA would compute an element each time that it is repeated.
+        # XLA would compute an element again for each repetition.
         x = lax.optimization_barrier(x)
     with index_mode(count + 2 * size, *x.shape) as integer:
         inside = np.arange(size, dtype=integer)
@@ -257,7 +246,7 @@ def _gathered(x: Array, axis: int, index: Any, batched: int) -> Array:
             start_indices_batching_dims=batch,
         ),
         [n if i in others else 1 for i, n in enumerate(x.shape)],
-        # Every index is inside, and XLA need not compare it with the size again.
+        # Every index is inside: XLA need not compare indices with the size again.
         mode="promise_in_bounds",
     )
 
@@ -272,7 +261,7 @@ def place_in_zeros(part: Array, axis: int, offset: int, size: int) -> Array:
 def write_strips(
     x: Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> Array:
-    """Pads along one axis by zeros, and writes the strips over them.
+    """Pads along one axis by zeros, and writes the strips over the zeros.
 
     Along a divided axis, XLA turns the gathers of both strips into a single all-reduce.
     Slices and reversals became four collectives, which wait for each other. A gather of
@@ -281,32 +270,30 @@ def write_strips(
     size = x.shape[axis]
     end = before + size
     padded = place_in_zeros(x, axis, before, end + after)
+    strips = (before, 0, before, -size), (after, end, -size, after)
     with index_mode(end + after) as integer:
-        if before:
-            strip = gather(x, axis, before, -size, mode)
-            first = to_scalar(0, integer)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, first, axis)
-        if after:
-            strip = gather(x, axis, -size, after, mode)
-            first = to_scalar(end, integer)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, first, axis)
+        for width, first, left, right in strips:
+            if width:
+                strip = gather(x, axis, left, right, mode)
+                at = to_scalar(first, integer)
+                padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
     return padded
 
 
 def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
-    """Pads by strips that are written into a larger array. XLA divides this well.
+    """Pads by writing strips into a larger array, which XLA divides well.
 
     On a single device, or with explicit axes, the gather of all positions is faster.
     """
-    has_no_bits = x.dtype.kind == "c"  # JAX does not convert them to bits
+    has_no_bits = x.dtype.kind == "c"  # JAX has no bits of complex numbers
     if static["mode"] is PaddingMode.CONSTANT or has_no_bits:
         return by_axes(write_strips, x, *value, **static)
     with mode_of(x):
-        # XLA for CPUs converts bfloat16 to float32 and back. It copies integers.
+        # XLA for CPUs copies integers, but converts bfloat16 to float32 and back.
         (bits,) = by_axes(write_strips, as_bits(x), **static)
-        # XLA for GPUs does an update at the end of a program in place, by a kernel of
-        # its own for each. It fuses updates that something follows, such as an xor. The
-        # barrier hides the 0, because XLA would remove an xor that changes nothing
+        # XLA for GPUs runs each update at the end of a program in place, as a separate
+        # kernel, and fuses updates before an operation such as an xor. The barrier
+        # hides the 0: XLA would remove an xor without effect
         # (docs/development/lab_notes.md, "Strips over automatic axes").
         zero = lax.optimization_barrier(lax.full((), 0, bits.dtype))
         bits = lax.bitwise_xor(bits, lax.broadcast(zero, bits.shape))
@@ -314,13 +301,17 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
 
 
 def join(
-    x: Array, axis: int, before: int, after: int, mode: PaddingMode, wide: Form = gather
+    x: Array,
+    axis: int,
+    before: int,
+    after: int,
+    mode: PaddingMode,
+    wide: Callable[..., Array] = gather,
 ) -> Array:
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
-    It joins a slice each time that it mirrors or repeats `x`, and a single one under
-    EDGE. Where these are many, the function `wide` pads: it is the same program at any
-    width.
+    jnp.pad joins a slice for each mirror image or repetition of `x`, and a single slice
+    under EDGE. For many slices, `wide` pads instead, by the same program at any width.
     """
     size = x.shape[axis]
     are_known = all(isinstance(n, int) for n in (before, size, after))
@@ -339,8 +330,8 @@ pad_join = functools.partial(by_axes, join, last_first=False)
 def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
     """Gives a form a row, (1, n), in place of an array of one dimension.
 
-    XLA for CPUs joins slices of one dimension by masked loads. Those of a reversed
-    slice leave the array, and an AMD processor is slow where a load finds no memory
+    XLA for CPUs joins slices of one dimension by masked loads. For a reversed slice,
+    loads leave the array, which is slow on an AMD processor
     (docs/development/lab_notes.md, "Padding on a CPU").
     """
 
@@ -359,10 +350,10 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     """Joins strips along a single axis, or in long runs of narrow types; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
-    passes once in all, and reads an index for each element; XLA fuses it into a
-    reduction after it, and computes it again for each step. So a single axis is joined,
-    although a gather between two elementwise operations is faster
-    (docs/development/lab_notes.md, "Padding on a CPU").
+    passes once in all, and reads an index for each element. XLA fuses a gather into a
+    reduction, and gathers again for each step. So we join a single axis, although a
+    gather between two elementwise operations is faster (docs/development/lab_notes.md,
+    "Padding on a CPU").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     if len(axes) == 1:
@@ -379,9 +370,9 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
 def _has_runs(x: Array, axes: list[tuple[int, int, int]]) -> bool:
     """Whether joining copies long runs, and a gather copies single elements.
 
-    A run is the elements that differ only in their coordinates from the last padded
-    axis on. Runs of 224 elements pay, and 64 do not: we chose a number between them. A
-    gather copies 16 elements and more behind this axis at once.
+    The elements of a run differ only in their coordinates from the last padded axis on.
+    Runs of 224 elements pay, and 64 do not: we chose a number between. A gather copies
+    16 elements and more behind this axis at once.
     """
     last = axes[-1][0] if axes else x.ndim
     run, behind = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
@@ -389,12 +380,12 @@ def _has_runs(x: Array, axes: list[tuple[int, int, int]]) -> bool:
 
 
 def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:
-    """Pads all axes with a value. Without a value, pads by zeros."""
+    """Pads all axes with a value, or with zeros."""
     config = [(0, 0, 0)] * x.ndim
     for axis, before, after in padded_axes(x.ndim, start, end):
         config[axis] = (before, after, 0)
     # XLA's pad takes a scalar. A vmap over the value makes a value for each batch
-    # element, and this value is selected beside a padding of zeros.
+    # element: we pad with zeros, and select the values.
     if value and value[0].size == 1:
         return lax.pad(x, value[0].reshape(()), config)
     padded = lax.pad(x, lax.full((), 0, x.dtype), config)
@@ -406,7 +397,7 @@ def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:
 def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
     """Says which output elements come from the input.
 
-    The result has size 1 along axes that are not padded.
+    The result has size 1 along axes without padding.
     """
     result = jnp.ones((1,) * len(shape), bool)
     for axis, before, after in padded_axes(len(shape), start, end):
@@ -442,8 +433,8 @@ def adjoint_cpu(
 ) -> Outputs:
     """Adds the padding to pieces of the inside, and joins the pieces.
 
-    XLA for CPUs adds parts between zeros in a single loop, which every core shares:
-    the best form for narrow strips along one axis. Types of two bytes, several axes and
+    XLA for CPUs adds parts between zeros in a single loop, shared by all cores: the
+    best form for narrow strips along one axis. Types of two bytes, several axes and
     repeated strips are up to five times as fast by pieces, rows before columns
     (docs/development/lab_notes.md, "Padding on a CPU").
     """
@@ -478,11 +469,10 @@ def _summands(
 ) -> list[tuple[Array, int]]:
     """Returns the inside, and then each strip, or its pieces with `cut`, as summands.
 
-    A summand is (part, at): the part is added to the inside, where it begins at element
-    `at`.
+    A summand (part, at) is added to the inside from element `at` on.
     """
     size = cotangent.shape[axis] - before - after
-    parts = [(0, size)]  # the input coordinates from and to which each part reaches
+    parts = [(0, size)]  # the first and last input coordinates of each part
     has_strips = mode is not PaddingMode.CONSTANT
     if before and has_strips:
         parts.append((-before, 0))
@@ -498,10 +488,10 @@ def _summands(
 
 
 def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
-    """Cuts a strip into whole periods, and runs that are added as they are or reversed.
+    """Cuts a strip into whole periods, and runs to add as they are or reversed.
 
-    REFLECTION of 4 elements is cut so: 3 2 | 1 2 3 4 | 3 2 | 1 2. The strip after them,
-    here of 6 elements, begins at coordinate 4:
+    For example, REFLECTION pads 1 2 3 4 by 6 elements after the axis. The strip, from
+    coordinate 4 to 10, is cut into a reversed run and a period: 3 2 | 1 2 3 4.
 
     >>> _cut(4, 10, 4, PaddingMode.REFLECTION)
     [(4, 6), (6, 10)]
@@ -514,7 +504,7 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
     step = period if periods <= FEW_PERIODS else period * periods
     cuts = {first, *range(begin, end, step), end}
     for here, stop in itertools.pairwise(sorted(cuts)):
-        turn = here + (size - here) % period  # from here on, elements are reversed
+        turn = here + (size - here) % period  # elements are reversed from here on
         if turn < stop and stop - here <= period:
             cuts.add(turn)
     return list(itertools.pairwise(sorted(cuts)))
@@ -525,21 +515,22 @@ def _summand(
 ) -> tuple[Array, int]:
     """Returns the summand of a strip that begins at the input coordinate `first`.
 
-    A strip is the sum of one edge; or a run, as it is or reversed; or whole periods.
+    The part is the inside; or repeats one edge; or is a run, direct or reversed; or has
+    whole periods.
     """
     length = part.shape[axis]
-    if at_most(0, first) and at_most(first + length, size):
-        return part, first  # the inside
+    if at_most(0, first) and at_most(first + length, size):  # the inside
+        return part, first
     if mode is PaddingMode.EDGE:
-        # JAX would widen integers that are summed. The cotangent keeps its type.
+        # The sum keeps the type of the cotangent: JAX would widen integers.
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
         return total, 0 if at_most(first, 0) else size - 1
     period, mirror = fold(size, mode)
     phase = _phase(first, period)
-    last = mirror - phase  # the element that the first of the strip mirrors
-    if at_most(phase + length, size):
+    last = mirror - phase  # the mirror image of the first element
+    if at_most(phase + length, size):  # a direct run
         return part, phase
-    if at_most(last + 1, size) and at_most(length - 1, last):
+    if at_most(last + 1, size) and at_most(length - 1, last):  # a reversed run
         return lax.rev(part, (axis,)), last - length + 1
     return _sum_of_periods(part, phase, size, axis, mode), 0
 
@@ -549,7 +540,7 @@ def _sum_of_periods(
 ) -> Array:
     """Folds a strip of any length, which begins at `phase`, into the axis."""
     period, mirror = fold(size, mode)
-    # With zeros it is a whole number of periods, and can be reshaped.
+    # Zeros lengthen the strip to a whole number of periods.
     periods = -(-(phase + part.shape[axis]) // period)
     part = place_in_zeros(part, axis, phase, periods * period)
     shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
@@ -566,8 +557,8 @@ def _sum_of_periods(
 def _phase(coordinate: int, period: int) -> int:
     """Returns ``coordinate % period``. The coordinate may be negative.
 
-    JAX can compare a symbolic sum with a size, but decides little about a remainder. So
-    we try the two usual cases first.
+    JAX can compare a symbolic sum with a size, but knows little about a remainder. We
+    try the two usual cases first.
     """
     for phase in (coordinate, coordinate + period):
         if at_most(0, phase) and at_most(phase + 1, period):
