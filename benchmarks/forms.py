@@ -144,7 +144,7 @@ FORMS = {
     "rows scattered": Plain(
         "gpu",
         "rows of a mask and back",
-        _dict(_nonzero_rows.WRITE_ON_PLATFORM, cuda=_nonzero_rows.scatter_rows),
+        _swapped(_nonzero_rows, "select_rows", _nonzero_rows.scatter_rows),
     ),
 }
 

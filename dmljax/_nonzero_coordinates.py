@@ -42,16 +42,16 @@ def nonzero_coordinates(
     """Finds the coordinates of all elements that are not zero.
 
     If r is less than the count, ``coordinates[r]`` holds the coordinates of the r-th
-    element that is not zero, in ascending row-major order. The other rows are called
-    the rows past the count. They hold `fill`.
+    element that is not zero, in ascending row-major order. The other rows are the rows
+    past the count, and hold `fill`.
 
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
     Coordinates are uint32 and wrap below 0: write ``.astype(int)`` before you subtract.
     Rows past the count hold 0 by default, and 0 is an index as well: as edges of a
-    graph, these rows would be more loops at node 0. With ``fill=n``, for n nodes, they
-    are out of bounds: with ``index = tuple(coordinates.T)``, ``.at[index].add`` leaves
-    them out, and ``.at[index].get(mode="fill", fill_value=0)`` reads 0 for them, also
+    graph, these rows would be more loops at node 0. With ``fill=n``, for n nodes, these
+    rows are out of bounds: with ``index = tuple(coordinates.T)``, ``.at[index].add``
+    leaves them out, and ``.at[index].get(mode="fill", fill_value=0)`` reads 0, also
     under ``jit`` and ``grad``.
 
     Args:
@@ -62,16 +62,16 @@ def nonzero_coordinates(
       fill: the UINT32 number in the rows past the count. With None these rows are
         undefined, and the call may be faster.
       parts: the number P of equal parts into which the first dimension is cut.
-        (DirectML has no such field.) Each part has its own count and its own rows. The
-        coordinates are still those in the whole array. If the first dimension is
-        divided among devices, and P is a multiple of their number, they send nothing to
-        each other; over explicit mesh axes, P must be such a multiple. None stands for
-        the whole array with a single count.
+        (DirectML has no such field.) Each part has its own count and its own rows, with
+        coordinates in the whole array. If devices share the first dimension, and P is a
+        multiple of their number, they send nothing to each other; over explicit mesh
+        axes, P must be such a multiple. None stands for the whole array with a single
+        count.
       size: the number K of rows to return, for each part if `parts` is given.
-        (DirectML has no such field.) The count is still the number of all elements that
-        are not zero, so K was too small if the count is larger. Memory for K rows is
-        enough: no array of M rows is made. A symbolic size is at least 1. None stands
-        for a row for each element.
+        (DirectML has no such field.) The count still includes all elements that are not
+        zero: K was too small if the count is larger. The call needs memory for K rows,
+        not for M. A symbolic size is at least 1. None stands for a row for each
+        element.
       implementation: None stands for XLA's code, or for the Pallas kernel on an NVIDIA
         GPU from Hopper on, if `x` or the coordinates have 2^20 elements or more, and
         the program is neither exported nor divided by XLA. "xla" and "pallas" ask for
@@ -79,15 +79,15 @@ def nonzero_coordinates(
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
-      or (K, N) with `size`. With `parts` it has counts, (P,), and coordinates,
-      (P, M / P, N) or (P, K, N). Coordinates have no derivative, but a program that
-      computes them can be differentiated.
+      or (K, N) with `size`. `parts` makes counts, (P,), and coordinates, (P, M / P, N)
+      or (P, K, N). A program with coordinates can be differentiated, but coordinates
+      have no derivative.
 
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does
         not divide the first size, or its devices do not divide `parts`, if `x` has more
-        than 2^32 - 1 elements, if `implementation` is no name of the above, or if it is
-        "pallas" and no kernel can run.
+        than 2^32 - 1 elements, if `implementation` is another value, or "pallas" where
+        no kernel can run.
       TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
         not an integer.
 
@@ -119,7 +119,7 @@ def nonzero_coordinates(
     if parts is not None:
         parts = as_integer("parts", parts)
     if size is not None:
-        # A caller with a traced count needs the hint that an upper bound is enough.
+        # A caller with a traced count is told to pass an upper bound.
         size = as_size("size", size, "an upper bound of the count")
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 
@@ -143,8 +143,8 @@ def _nonzero_coordinates(
         )
     if size is not None:
         known = isinstance(size, int)
-        # JAX can't scatter into an array that may be empty, such as an array of a
-        # symbolic size. JAX takes a symbolic size to be below 2^31.
+        # JAX can't scatter into an array of a symbolic size that may be 0. JAX takes a
+        # symbolic size to be below 2^31.
         low = 0 if known else 1
         if not decide_at_most(low, size) or (known and size > MAX_ELEMENTS):
             raise ArgumentError(
@@ -160,7 +160,7 @@ def _nonzero_coordinates(
         fill=fill,
         implementation=implementation,
     )
-    # A symbolic size is kept as its text: it has a meaning in its program alone.
+    # A symbolic size is kept as text: only its own program knows its meaning.
     sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
     return nonzero_result(outputs, sizes, parts)
 
@@ -206,7 +206,7 @@ def check_sizes_and_columns(
       columns: the number of coordinates in a row.
     """
     elements = math.prod(sizes)
-    # JAX can't decide this for most symbolic sizes, and they are let through.
+    # JAX can't decide this for most symbolic sizes, which we accept.
     if isinstance(elements, int) and elements > MAX_ELEMENTS:
         raise ArgumentError(
             f"{name} has sizes {show(sizes)}, {elements} elements; at most "
@@ -225,22 +225,20 @@ def check_sizes_and_columns(
 
 
 def _outputs(
-    flags: Array, *_: Array, rank: int, size: int | None, columns: int, **__: Any
+    flags: Array, *_: Array, implementation: Implementation = None, **static: Any
 ) -> list[jax.ShapeDtypeStruct]:
     """Returns the types of the counts and of the coordinates."""
-    split = flags.ndim - rank
-    batch = flags.shape[:split]
-    rows = math.prod(flags.shape[split:]) if size is None else size
-    sizes = batch, (*batch, rows, columns)
+    layout = forms.Layout.of(flags.shape, **static)
+    sizes = layout.batch, (*layout.batch, layout.rows, layout.columns)
     return [jax.ShapeDtypeStruct(each, np.uint32) for each in sizes]
 
 
 def _division(
     flags: Array, *_: Array, rank: int, size: int | None, **__: Any
 ) -> Division:
-    """Divides the batch alone: a row depends on all elements of the tensor before it.
+    """Divides the batch alone: a row depends on all earlier elements of the tensor.
 
-    Devices that need all rows of a divided tensor are faster if each gathers the flags
+    All rows of a divided tensor are found faster if each device gathers the flags
     (docs/tutorials/devices.md). With `size=`, XLA sends a number for every 32 elements.
     """
     return Division(range(flags.ndim - rank), "gather" if size is None else "replicate")

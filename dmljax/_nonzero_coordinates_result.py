@@ -1,8 +1,7 @@
 """The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
 
-Rows past the count are found by the count, and never by what the coordinates hold
-there: every `fill` works. `_nonzero_rows` reads and writes rows. How coordinates are
-found does not belong here.
+The count alone says which rows are past the count, so every `fill` works.
+`_nonzero_rows` reads and writes rows.
 """
 
 from __future__ import annotations
@@ -73,8 +72,8 @@ class _Outputs(NamedTuple):
 class NonzeroCoordinates(_Outputs):
     """The two outputs of NONZERO_COORDINATES, a pytree.
 
-    The sizes of the array that was searched, and `parts`, belong to the structure of
-    the tree: results of arrays with other sizes are different trees.
+    The sizes of the searched array, and `parts`, belong to the structure of the tree:
+    results of arrays with other sizes are different trees.
 
     Attributes:
       count: () uint32, the number of elements that are not zero.
@@ -82,16 +81,15 @@ class NonzeroCoordinates(_Outputs):
         is less than the count, row r has the coordinates of the r-th element that is
         not zero, in ascending row-major order.
 
-    The shapes differ if `size` or `parts` is given, as ``nonzero_coordinates`` says.
-    ``take`` gathers rows of an array, ``put`` writes them back, and ``add`` adds them.
-    Each also takes a pytree of arrays. Call them on the result: in ``count, rows =
-    kept``, `rows` is an array, whose own ``take`` reads other elements.
+    ``nonzero_coordinates`` says the shapes with `size` and `parts`. ``take`` gathers
+    rows of an array, ``put`` writes rows back, and ``add`` adds rows. Each also takes a
+    pytree of arrays. Call these methods on the result: in ``count, rows = kept``,
+    `rows` is an array, whose own ``take`` reads other elements.
 
-    No two rows of a search are the same element, and the methods rely on it: where rows
+    The methods rely on a search, in which no two rows are the same element: where rows
     repeat, ``put`` and the gradient of ``take`` are wrong. A result is refused after
-    ``kept._replace(coordinates=...)``, but not if ``jax.tree.map``, ``jax.tree
-    .unflatten`` or equinox's ``tree_at`` replaced them. Then write
-    ``x[tuple(coordinates.T)]``.
+    ``kept._replace(coordinates=...)``, but not after ``jax.tree.map``, ``jax.tree
+    .unflatten`` or equinox's ``tree_at``. Then write ``x[tuple(coordinates.T)]``.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -108,14 +106,14 @@ parts=None)
     Array([ 1., -2., -3.,  4.], dtype=float32)
     """
 
-    # The static data: the shape of the searched array, in which a symbolic size is its
-    # text, the number of its parts, and the key in `LOST` if there is no shape.
+    # The static data: the shape of the searched array, with text for a symbolic size,
+    # the number of parts, and the key in `LOST` if there is no shape.
     _shape: tuple[int | str, ...] | None = None
     _parts: int | None = None
     _why: str = "made"
 
     def __repr__(self) -> str:
-        """Shows a few counts, and types and sizes of all else, also while traced."""
+        """Shows a few counts, and otherwise types and sizes, also while traced."""
         count, coordinates = self
         overflow: Any = None
         if _is_known(count) and getattr(coordinates, "ndim", 0) > 1:
@@ -142,7 +140,7 @@ parts=None)
     def overflow(self) -> Array:
         """Whether there are more elements than rows: a bool array of the count's sizes.
 
-        It is true only with `size`. The last elements are then missing.
+        With `size`, the last elements may be missing, which is an overflow.
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -155,8 +153,7 @@ parts=None)
     def dropped(self) -> Array:
         """How many elements have no row: integers of JAX's type, of the count's sizes.
 
-        The type is int32, or int64 in x64 mode. A number that int32 does not hold
-        becomes the largest that it holds.
+        The type is int32, or int64 in x64 mode. A larger number saturates.
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -197,12 +194,12 @@ parts=None)
         """Gathers the rows of an array at the coordinates.
 
         Row r is ``x[tuple(coordinates[r])]`` if r is less than the count, and
-        `fill_value` if not. The trailing dimensions of `x` form a row: with a mask of
-        tokens, the features of a token.
+        `fill_value` otherwise. The trailing dimensions of `x` form a row: with a mask
+        of tokens, the features of a token.
 
         All reads are in range, and ``checkify.index_checks`` finds no error. The call
         can be differentiated in `x` and in `fill_value`. With a derivative in `x`, rows
-        past the count have an index past the end, and these checks report that.
+        past the count have an index past the end, which these checks report.
 
         Args:
           x: an array, or a pytree of arrays, of shape ``(*S, ...)``, where S is the
@@ -249,9 +246,9 @@ parts=None)
     def put(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any: ...
     @public
     def put(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
-        """Writes rows back to the elements that ``take`` reads.
+        """Writes rows back to the elements of ``take``.
 
-        Rows past the count are dropped, and so are rows whose flag in `where` is false.
+        Rows past the count are dropped, and so are rows with a false flag in `where`.
         Here one of two parents bears a child, into the first free slot:
 
         >>> import jax.numpy as jnp
@@ -268,8 +265,8 @@ parts=None)
 
         Args:
           x: an array, or a pytree, as for ``take``.
-          rows: an array, or a pytree, of the shape that ``take`` returns and of the
-            type of `x`.
+          rows: an array, or a pytree, of the shape of ``take(x)`` and of the type of
+            `x`.
           where: bools of the shape of ``valid``: (K,), or (P, K) with `parts`. None
             writes all rows up to the count.
 
@@ -292,7 +289,7 @@ parts=None)
     def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any: ...
     @public
     def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
-        """Adds rows to the elements that ``take`` reads.
+        """Adds rows to the elements of ``take``.
 
         ``add`` is ``put`` with a sum, for example of the outputs of two experts:
 
@@ -336,7 +333,8 @@ def _static(nonzero: NonzeroCoordinates) -> tuple[Any, Any, str]:
     return nonzero._shape, nonzero._parts, nonzero._why
 
 
-# Each is one program, which JAX finds by the count's type and the number of rows.
+# Each is one program, which JAX finds by the count's type and the number of rows. A
+# second call sends nothing to the device.
 _valid = compiled("rows")(valid_rows)
 
 
@@ -371,13 +369,13 @@ def _brief(value: Any, most: int = 8) -> str:
 
 
 def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
-    """Returns the leaves of a tree, each with its name, and the structure.
+    """Returns the names and the leaves of a tree, and its structure.
 
-    A name is what a caller would write: "x" for a lone array, or "x['a']".
+    Names are in a caller's words: "x" for a lone array, or "x['a']".
     """
 
     def is_leaf(node: Any) -> bool:
-        # An object that wraps an array may be a pytree. For JAX, None has no leaf.
+        # A pytree may wrap an array, and is a leaf then. For JAX, None has no leaf.
         return unwrap_array(node) is not node or (node is None and tree is None)
 
     paths, structure = jax.tree.flatten_with_path(tree, is_leaf=is_leaf)
@@ -388,7 +386,7 @@ def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
 def _leaves_like(
     argument: str, tree: Any, names: list[str], wanted: Any
 ) -> tuple[list[str], list[Any]]:
-    """Returns a leaf, and its name, for each array of `x`, which have these names.
+    """Returns a name and a leaf for each array of `x`, whose arrays have these names.
 
     A single `fill_value` is used for every array.
     """
@@ -497,9 +495,9 @@ def _check_flags(where: Array, wanted: tuple[int, ...]) -> None:
 
 
 def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, ...]:
-    """Returns the sizes of the rows of `x`: of all rows, with their own dimensions.
+    """Returns the sizes of the rows of `x`: the sizes of rows, and those of one row.
 
-    `x` must begin with the sizes of the batch and of the array that was searched.
+    `x` must begin with the sizes of the batch and of the searched array.
     """
     batch, searched = _searched_sizes(nonzero)
     wanted = batch + searched
@@ -516,8 +514,7 @@ def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, .
         raise ArgumentError(text)
     *rows, _ = nonzero.coordinates.shape
     # Without x64 mode, JAX indexes with int32, and would wrap a larger index in
-    # silence. The inverse index has the numbers of rows. JAX takes symbolic sizes to be
-    # below 2^31.
+    # silence. The inverse index counts rows. JAX takes symbolic sizes to be below 2^31.
     indexed = [*x.shape[: len(wanted)], rows[-1]]
     known = [size for size in indexed if isinstance(size, int)]
     if max(known, default=0) >= 2**31 and not x64_enabled():
@@ -530,7 +527,7 @@ def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, .
 
 
 def same_size(wanted: int | str, size: Any) -> bool:
-    """Whether a size is the searched size, where a symbolic size is its text.
+    """Whether a size is the searched size, with text for a symbolic size.
 
     In a later program, a number may stand for a symbolic size.
 
@@ -544,9 +541,10 @@ def same_size(wanted: int | str, size: Any) -> bool:
 def _searched_sizes(
     nonzero: NonzeroCoordinates,
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Returns the sizes of a vmap's batch, and of the array that was searched.
+    """Returns the sizes of a vmap's batch, and of the searched array.
 
-    The result must know them, and must be whole, with a column for each dimension.
+    The result must know these sizes, and must be whole, with a column for each
+    dimension.
     """
     sizes, parts, why = _static(nonzero)
     if sizes is None:
@@ -583,8 +581,8 @@ def _by_parts(
     """Maps a function of rows over the parts of `x`. The result has these sizes.
 
     The function takes `x`, the rows or a scalar, a mask of valid rows and an index. For
-    example, with `parts=2`, a tensor of sizes (6, 5) has sizes (2, 3, 5), and row 4 is
-    row 1 of the second part.
+    example, `parts=2` gives a tensor of sizes (6, 5) the sizes (2, 3, 5), and row 4
+    becomes row 1 of the second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
     parts = nonzero._parts
@@ -592,7 +590,7 @@ def _by_parts(
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
-    if not nonzero._shape:  # a scalar has a coordinate as well: 0
+    if not nonzero._shape:  # a scalar has the coordinate 0
         x = x.reshape(*batch, 1, *x.shape[len(batch) :])
     if parts is not None:
         axis = len(batch) - 1
@@ -613,8 +611,7 @@ def _rows_spec(
 ) -> list[Any]:
     """Returns the explicit mesh axes of the rows of `x`, if there are any.
 
-    The first dimensions of the rows are those of the count, and the last are those of
-    `x`.
+    The rows begin with the dimensions of the count, and end with those of `x`.
     """
     mesh = explicit_mesh(x, nonzero.count)
     if mesh is None:
@@ -643,7 +640,7 @@ def _over_mesh(
     spec: Sequence[Any],
     *operands: Any,
 ) -> Array:
-    """Calls `_by_parts`, which XLA divides, also where mesh axes are explicit.
+    """Calls `_by_parts`, and lets XLA divide the call over explicit mesh axes.
 
     `spec` has the mesh axes of the result.
     """
@@ -652,9 +649,9 @@ def _over_mesh(
     if mesh is None:
         return run(*operands)
     sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    # A gradient keeps residuals. JAX can't close over those that are sharded over
-    # explicit axes, inside of the caller's own shard_map (jax-ml/jax#29162). With
-    # jax.checkpoint there are none.
+    # A gradient keeps residuals. Inside of the caller's own shard_map, JAX can't close
+    # over residuals with explicit axes (jax-ml/jax#29162). With jax.checkpoint there
+    # are none.
     divided = jax.checkpoint(by_xla(run, mesh, sharding))
     result: Array = divided(*operands)
     return result
@@ -673,8 +670,8 @@ jax.tree_util.register_pytree_with_keys(
     _flatten,
     lambda static, outputs: nonzero_result(outputs, *static),
 )
-# Without this registration JAX can't write an exported program as bytes if the program
-# takes or returns a result.
+# Without this registration JAX can't serialize an exported program that takes or
+# returns a result.
 export.register_pytree_node_serialization(
     NonzeroCoordinates,
     serialized_name="dmljax.NonzeroCoordinates",

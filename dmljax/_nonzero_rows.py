@@ -1,14 +1,14 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
 `index` has one (rows,) array per leading dimension of `x`, as in ``x[index]``. The
-trailing dimensions of `x` form a row. `valid` has (rows,) bools: a row that is not
-valid is read at element 0, or past the end beside a derivative, and is written nowhere.
-`jax.vmap` maps the functions along a batch.
+trailing dimensions of `x` form a row. `valid` has (rows,) bools: an invalid row is read
+at element 0, or past the end beside a derivative, and is written nowhere. `jax.vmap`
+maps the functions along a batch.
 
 The gradient of a read is put into zeros, and the gradient of a write is read. Both rely
-on coordinates of valid rows that never repeat. JAX alone would transpose a gather into
-a scatter that adds, element by element. The *inverse index* has the row of each
-element, in the shape of the leading dimensions of `x`:
+on different coordinates of all valid rows. JAX alone would transpose a gather into a
+scatter that adds, element by element. The *inverse index* has the row of each element,
+in the shape of the leading dimensions of `x`:
 
 | | 16 values and more in a row | fewer |
 |---|---|---|
@@ -42,8 +42,8 @@ Index = tuple[Array, ...]  # the coordinates of rows along each dimension
 def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     """Returns the valid rows of `x`, and `fill` in place of the other rows.
 
-    `fill` has the type of `x`, and is broadcast. Only narrow rows with a derivative are
-    read out of range.
+    `fill` has the type of `x`, and is broadcast. Reads are in range, except for narrow
+    rows with a derivative.
     """
     if 0 not in x.shape:
         # Inside of a jax.shard_map over other axes, JAX can't close over the residuals
@@ -51,8 +51,8 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
         read = jax.checkpoint(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
-        # Nothing is read, but the result is made of `x`: JAX ignores the device of an
-        # argument that a program does not read.
+        # Nothing is read, but `x` is part of the result: JAX ignores the device of an
+        # unused argument.
         row_sizes = x.shape[len(index) :]
         widths = [(0, valid.shape[0])] + [(0, 0)] * len(row_sizes)
         rows = jnp.pad(x.reshape(0, *row_sizes), widths)
@@ -71,7 +71,7 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, valid, index = primals
     x_tangent, *_ = tangents
     if not _is_wide(x, index):
-        # Both read by the same index, as a plain gather and its derivative do.
+        # Both read by the same index, like a plain gather and its derivative.
         past = _past_the_end(x, valid, index)
         unique: Any = {"mode": "fill", "fill_value": 0, "unique_indices": True}
         return _gather(x, past, **unique), _gather(x_tangent, past, **unique)
@@ -85,14 +85,14 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 def _is_wide(x: Array, index: Index) -> bool:
     """Whether a row of `x` has at least 16 values, which pay for an inverse index.
 
-    Rows of 64 values do, and single values don't (docs/development/lab_notes.md, "Rows
-    that are written back"). We chose 16 between them.
+    Rows of 64 values pay, and single values don't (docs/development/lab_notes.md, "Rows
+    that are written back"). We chose 16 in between.
     """
     return at_most(16, math.prod(x.shape[len(index) :]))
 
 
 def _gather(x: Array, index: Index, **options: Any) -> Array:
-    # Over explicit mesh axes, JAX asks how the rows are divided: each as `x` is. Under
+    # Over explicit mesh axes, JAX asks how the rows are divided: each like `x`. Under
     # vmap, these axes may divide the batch of the index alone.
     spec = None
     if _has_explicit_axes():
@@ -116,34 +116,31 @@ def add_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Writes the valid rows into x."""
     elements = math.prod(x.shape[: len(index)])
-    # A scatter writes into the array, which XLA copies first if the program was called
-    # with it, or needs it later. A select reads and writes each element once, which is
-    # faster than the copy and the scatter for wide rows of at least half of the
+    # A scatter writes into the array. XLA copies the array first if the array is an
+    # argument, or is needed later. A select reads and writes each element once, which
+    # is faster than the copy and the scatter for wide rows of at least half of the
     # elements. In a loop that overwrites its array, XLA copies nothing, and the scatter
     # is faster (docs/development/lab_notes.md, "Rows that are written back").
+    operands = x, rows, valid, index
     if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
-        return scatter_rows(x, rows, valid, index)
+        return scatter_rows(*operands)
+    # We timed no TPU and no GPU of another maker.
     written: Array = lax.platform_dependent(
-        x, rows, valid, index, **WRITE_ON_PLATFORM, default=scatter_rows
+        *operands, cuda=select_rows, default=scatter_rows
     )
     return written
 
 
 def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Writes each valid row by a scatter, which drops an index past the end."""
+    """Writes each valid row by a scatter, which drops indices past the end."""
     return x.at[_past_the_end(x, valid, index)].set(rows, **WRITE_ONCE)
 
 
 def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Reads the row of each element, and keeps the element if it has none."""
+    """Reads the row of each element, and keeps elements without a row."""
     inverse = _inverse(x, valid, index)
     has_row = inverse < to_scalar(rows.shape[0], np.uint32)
     return read_rows(rows, x, has_row, (inverse,))
-
-
-# The forms that are faster on a platform than a scatter. XLA may divide them. We timed
-# no TPU and no GPU of another maker.
-WRITE_ON_PLATFORM = {"cuda": select_rows}
 
 
 @write_rows.defjvp
@@ -169,7 +166,7 @@ def _inverse(x: Array, valid: Array, index: Index) -> Array:
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
-    """Returns the index, where rows that are not valid are past the end of `x`."""
+    """Returns the index, with invalid rows past the end of `x`."""
     first, *others = index
     past = _distinct(x.shape[0], valid.shape[0], first.dtype)
     return jnp.where(valid, first, past), *others
@@ -178,8 +175,8 @@ def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
 def _distinct(end: int, count: int, dtype: np.dtype) -> Array:
     """Returns `count` indices from `end` on.
 
-    JAX drops these indices. They differ, because `unique_indices` promises that none
-    repeats, but all are `end` where the type can't count that far.
+    JAX drops these indices. They differ, as promised by `unique_indices`, or all are
+    `end` where the type can't count so far.
     """
     past = jnp.full(count, to_scalar(end, dtype))
     if at_most(end + count, np.iinfo(dtype).max):
