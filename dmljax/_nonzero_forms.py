@@ -1,13 +1,13 @@
 """NONZERO_COORDINATES in jax.numpy: its formulas, and the forms that XLA compiles.
 
-`is_nonzero` makes flags of any array, and the primitive takes the flags. Its forms work
-on *lines*: `on_lines` turns a batch of tensors into lines of flags. A form finds the
-*offset* of each set flag, and writes rows of coordinates. For example, with four flags
-in a bit word:
+`is_nonzero` makes flags of any array. The forms of the primitive work on *lines*:
+`on_lines` turns a batch of tensors into lines of flags. A form finds the *offset* of
+each set flag, and writes rows of coordinates. For example, with four flags in a bit
+word:
 
     elements    0 5 0 0 | 7 1 0 2     sizes (2, 4)
     bit words   0b0010    0b1011      the first flag is the lowest bit
-    offsets     1         4 5 7       how many elements lie before it in the line
+    offsets     1         4 5 7       how many elements of the line lie before
     rows        (0, 1)    (1, 0) (1, 1) (1, 3)
 
 `nonzero_words` and the kernels pack 32 flags into a *bit word*. The walk of a CPU packs
@@ -30,8 +30,8 @@ from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
 MANY = 2**23  # elements of all lines together, from which on bit words pay
-# Options of a scatter whose indices are unique but for those past the end. It drops
-# these, and writes to no element twice, as `unique_indices` promises XLA.
+# Options of a scatter that drops indices past the end. All other indices are unique, as
+# `unique_indices` promises XLA.
 WRITE_ONCE: Any = {
     "mode": "drop",
     "unique_indices": True,
@@ -50,7 +50,7 @@ def is_nonzero(x: Array) -> Array:
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
-    # A type without a zero turns 0.0 into another number or NaN. We leave it out.
+    # A type without a zero turns 0.0 into another number or NaN, which we leave out.
     zeros = np.asarray([0.0, -0.0]).astype(x.dtype)
     zeros = zeros[zeros == 0]
     patterns = np.unique(zeros.view(f"uint{8 * x.dtype.itemsize}"))
@@ -71,8 +71,8 @@ def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
     """
     coordinates = []
     for axis, size in enumerate(sizes):
-        # Each coordinate is computed from the offset. In a chain of divisions and
-        # remainders, each division would wait for the division before.
+        # We compute each coordinate from the offset. In a chain of divisions and
+        # remainders, each division would wait for an earlier one.
         stride = math.prod(sizes[axis + 1 :])
         coordinate = lax.div(offset, to_scalar(stride, np.uint32))
         if axis > 0:
@@ -96,9 +96,9 @@ class Layout(NamedTuple):
 
     batch: tuple[int, ...]
     sizes: tuple[int, ...]  # of a tensor
-    rows: int  # that a form returns for each line
+    rows: int  # of each line
     columns: int  # the coordinates of a row
-    fill: int | None  # what the rows past a count hold; None leaves them undefined
+    fill: int | None  # in the rows past a count; None leaves these rows undefined
 
     @classmethod
     def of(
@@ -119,19 +119,19 @@ class Layout(NamedTuple):
 
     @property
     def of_columns(self) -> tuple[int, ...]:
-        """The size for each column. A scalar has a coordinate, too."""
+        """The size for each column. A scalar has a column, too."""
         return self.sizes[-self.columns :] or (1,)
 
 
 def on_lines(find: Callable[..., Outputs]) -> Form:
-    """Makes a form of a function of lines: it does batches, ranks and empty arrays.
+    """Makes a form of a function of lines, and handles batches, ranks, empty arrays.
 
     `find` takes flags, (lines, elements), the origin of each line, (lines,) or None for
-    0, and the `Layout`. It returns counts, (lines,), and coordinates, (lines * rows *
+    0, and the `Layout`, and returns counts, (lines,), and coordinates, (lines * rows *
     columns) in any shape.
 
     The form takes flags, (*batch, *sizes), the origin of each tensor, if any, with a
-    size of 1 for each of `sizes`, and the operator's attributes. It returns counts,
+    size of 1 for each of `sizes`, and the operator's attributes, and returns counts,
     (*batch,), and coordinates, (*batch, rows, columns).
     """
 
@@ -160,8 +160,8 @@ def unravel_rows(
 ) -> Array:
     """Returns the coordinates of the rows up to each count, and `fill` past it.
 
-    `offset` has (lines, rows). `zeros` says that the offsets past a count are 0. They
-    need no fill to become coordinates of 0.
+    `offset` has (lines, rows). With `zeros`, the offsets past a count are 0, and need
+    no fill for coordinates of 0.
     """
     if origin is not None:
         offset = offset + origin[:, None]
@@ -187,13 +187,13 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     length = -(-elements // multiple) * multiple
     flags = lax.pad(flags, False, [(0, 0, 0), (0, length - elements, 0)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
-    # The barrier keeps XLA from packing a constant mask on the host, for seconds if it
-    # has 10^6 elements (openxla/xla#1652). A barrier on the input would keep the
-    # comparison out of the fusion. The weights are a constant: in front of the barrier,
-    # XLA would start a kernel to compute eight numbers.
+    # Without the barrier, XLA would pack a constant mask on the host, in seconds for
+    # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the
+    # comparison out of the fusion. NumPy computes the eight weights: XLA would start a
+    # kernel.
     weights = lax.optimization_barrier(np.left_shift(1, np.arange(8, dtype=np.uint32)))
-    # No two weights share a bit, so their sum is the same as an or. XLA fuses the
-    # comparison into the sum, and reads the input once. Shifts of the flags take longer
+    # No two weights share a bit, so a sum is an or. XLA fuses the comparison into the
+    # sum, and reads the input once. Shifts of the flags take longer
     # (docs/development/lab_notes.md).
     weights = lax.broadcast_in_dim(weights, flags.shape, (2,))
     terms = lax.select(flags, weights, lax.full_like(weights, 0))
@@ -210,8 +210,9 @@ def definition(
     """Chooses the form by the numbers of elements and rows.
 
     Bit words pay from `MANY` elements on, unless most elements have a row
-    (docs/benchmarks.md, "[bit words]" and "[elements]"). Below, `nonzero_scatter` is as
-    fast, and compiles in half of the time. A symbolic number of elements takes it, too.
+    (docs/benchmarks.md, "[bit words]" and "[elements]"). For few elements,
+    `nonzero_scatter` is as fast, and compiles in half of the time. A symbolic number of
+    elements counts as few.
     """
     few = not isinstance(flags.size, int) or flags.size < MANY
     elements = math.prod(flags.shape[flags.ndim - rank :])
@@ -227,8 +228,8 @@ def definition(
 def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Counts element by element, and writes the offset of each into its row.
 
-    It takes 1.5 bytes of temporary memory for an element. `nonzero_words` takes half a
-    byte if 3 % of the elements have rows, and 6 bytes if half of the elements do.
+    An element takes 1.5 bytes of temporary memory. With `nonzero_words`, an element
+    takes half a byte if 3 % of the elements have rows, and 6 bytes for half of them.
     """
     rows = layout.rows
     with index_mode(layout.elements, rows) as integer:
@@ -245,8 +246,8 @@ def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outpu
 def write_offsets(row: Array, rows: int) -> Array:
     """Writes the offset of each element of a line into its row, and 0 elsewhere.
 
-    An element that is zero has a row past the end, where the scatter drops it. The
-    other rows are unique, and XLA needs no atomic operations.
+    The scatter drops elements of zero, which have a row past the end. The other rows
+    are unique, and XLA needs no atomic operations.
     """
     zeros = jnp.zeros(rows, np.uint32)
     return zeros.at[row].set(lax.iota(np.uint32, row.size), **WRITE_ONCE)
@@ -264,7 +265,7 @@ def find_words(
 ) -> Outputs:
     """Compacts bit words by a forward fill, or by a scatter if each element has a row.
 
-    `compact` replaces these: `(words, starts, rows) -> offsets`, for all lines at once.
+    `compact`, `(words, starts, rows) -> offsets`, replaces both for all lines at once.
     `running_sum` takes a single line.
     """
     rows = layout.rows
@@ -304,8 +305,8 @@ def scatter_bits(words: Array, starts: Array, rows: int) -> Array:
 def fill_forward(words: Array, starts: Array, rows: int) -> Array:
     """Returns the offset of each row of a line, and finds its bit word by a fill.
 
-    A bit word that has a bit writes its index into its first row: a single write for 32
-    elements. A running maximum copies the index to the rows up to the next bit word.
+    Each bit word with a set bit writes its index into its first row: a single write for
+    32 elements. A running maximum copies the index to the next rows of the bit word.
     """
     begin = jnp.where(words == 0, to_scalar(rows, np.uint32), starts)
     index = lax.iota(np.int32, words.size)
@@ -320,9 +321,9 @@ def fill_forward(words: Array, starts: Array, rows: int) -> Array:
 
 
 def find_bit(word: Array, before: Array) -> Array:
-    """Returns the index of the set bit that has `before` set bits below it."""
+    """Returns the index of the set bit with `before` set bits below."""
     bit = jnp.zeros_like(before)
-    # Bisection: the bit is `step` further if at most `before` set bits are below that.
+    # Bisection: go `step` further if at most `before` set bits are below that bit.
     for step in (16, 8, 4, 2, 1):
         further = bit + step
         bit = jnp.where(ones_below(word, further) <= before, further, bit)
@@ -330,7 +331,7 @@ def find_bit(word: Array, before: Array) -> Array:
 
 
 def ones_below(word: Array, bit: Array) -> Array:
-    """Counts the set bits of a bit word below the bit of this index."""
+    """Counts the set bits of a bit word below this bit."""
     lower = (jnp.uint32(1) << bit) - 1
     return lax.population_count(word & lower)
 
@@ -344,14 +345,14 @@ def sum_in_levels(values: Array) -> Array:
     For example, 40 values fill two blocks of 16 and half of a third. Each block is
     summed alone. The running sum of the three totals gives the sum before each block.
 
-    XLA divides this sum well among devices. Of `lax.cumsum` along a divided dimension,
-    it makes a loop with a step for each value, or it gathers the values
+    XLA divides this sum well among devices. For `lax.cumsum` along a divided dimension,
+    XLA makes a loop with a step for each value, or gathers the values
     (docs/development/lab_notes.md, "nonzero_coordinates over automatic axes").
     """
     (size,) = values.shape
     if not isinstance(size, int):
         return lax.cumsum(values)  # JAX can't say how many levels there are
-    block = 16  # values that a level adds up
+    block = 16  # values of a block
     count = -(-size // block)
     padded = jnp.pad(values, (0, count * block - size))
     blocks = padded.reshape(count, 1, block)
@@ -377,8 +378,8 @@ BLOCK = 256  # rows whose offsets become coordinates at once
 def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Walks over the bytes of all lines in order, and looks up the set bits of each.
 
-    For example, byte 0b10010010 has the bits 1, 4 and 7. The walk writes them, and five
-    other numbers, into eight rows. It continues three rows further, so the next byte
+    For example, byte 0b10010010 has the bits 1, 4 and 7. The walk writes 1, 4, 7 and
+    five other numbers into eight rows, and continues three rows further: the next byte
     overwrites the five. There is no branch, and dense masks take as many rounds as
     sparse masks. The other forms do work for each element, which takes a CPU longer.
     """
@@ -387,8 +388,8 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     with index_mode(packed.size, height * rows + layout.elements) as signed:
         # JAX would test signed indices for numbers below 0: a third of a round's time.
         index = np.dtype(f"uint{8 * signed.itemsize}")
-        # The offset of each row of all lines, and eight rows more: a byte writes eight
-        # rows, however few bits it has. An array of one dimension would be slower.
+        # The offset of each row of all lines, and eight rows more: each byte writes
+        # eight rows. An array of one dimension would be slower.
         offset = lax.full((height * rows + 8, 1), 0, np.uint32)
         counts = lax.full((height,), 0, np.uint32)
         # A loop over lines, around a loop over the bytes of each, would be slower for
@@ -413,7 +414,7 @@ def pack_rounds(flags: Array) -> Array:
     rounds = -(-elements // (8 * step))  # of a line
     length = rounds * step * 8
     if length != elements:
-        # The barriers make this a copy of memory. Otherwise XLA tests for each element
+        # With barriers XLA copies memory. Otherwise XLA would ask of each element
         # whether it is padding (docs/development/lab_notes.md, "The walk of a CPU").
         zeros = lax.optimization_barrier(lax.full((height, length), False))
         flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
@@ -424,8 +425,8 @@ def pack_rounds(flags: Array) -> Array:
 def for_each(stop: Any, visit: Callable[..., Any], state: Any) -> Any:
     """Runs `state = visit(i, state)` for each i below `stop`, in the type of `stop`.
 
-    Where the bounds are known, as inside of jax.ensure_compile_time_eval,
-    `lax.fori_loop` counts in int32, whatever the type of its bounds.
+    `lax.fori_loop` counts in int32 if the bounds are known, for example inside of
+    jax.ensure_compile_time_eval.
     """
     _, state = lax.while_loop(
         lambda carry: lax.lt(carry[0], stop),
@@ -462,8 +463,8 @@ def visit_bytes(
         index = lax.convert_element_type(byte, k.dtype)
         bits = lax.dynamic_index_in_dim(table, index, keepdims=False)
         offsets = lax.add(bits, lax.add(first, np.uint32(8 * i)))
-        # A line writes past its end. The next line overwrites these rows, or they are
-        # past its count and are filled, with 0 where `fill` is None.
+        # A line writes past its end. The next line overwrites these rows. Rows past its
+        # count are filled, with 0 where `fill` is None.
         row = lax.min(next_row, line_end)
         offset = lax.dynamic_update_slice_in_dim(offset, offsets, row, 0)
         ones = lax.convert_element_type(lax.population_count(byte), k.dtype)
@@ -475,7 +476,7 @@ def visit_bytes(
 
 @functools.cache
 def set_bits() -> np.ndarray:
-    """Returns the indices of the bits of each byte, (256, 8): first those that are set.
+    """Returns the indices of the bits of each byte, (256, 8): set bits first.
 
     >>> set_bits()[0b10010010]
     array([1, 4, 7, 0, 2, 3, 5, 6], dtype=uint32)
@@ -492,9 +493,9 @@ def unravel_blocks(
     origin: Array | None,
     layout: Layout,
 ) -> Array:
-    """Unravels rows as `unravel_rows` does, up to the last valid block of each line.
+    """Unravels rows, like `unravel_rows`, up to the last valid block of each line.
 
-    Later blocks cost no division. `dtype` is the type that counts rows.
+    Later blocks cost no division. `dtype` is the type for counting rows.
     """
     rows, block = dtype.type(layout.rows), dtype.type(BLOCK)
 
@@ -505,7 +506,7 @@ def unravel_blocks(
         end = lax.add(begin, count)
 
         def visit_block(k: Array, coordinates: Array) -> Array:
-            # The last block of a line begins early enough to be in the line.
+            # The last block of a line begins early enough to end in the line.
             start = lax.add(begin, lax.min(lax.mul(k, block), rows - block))
             in_block = lax.dynamic_slice_in_dim(offset, start, BLOCK)
             in_block = lax.reshape(in_block, (BLOCK,))

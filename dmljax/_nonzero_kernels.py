@@ -1,9 +1,8 @@
 """The kernels of NONZERO_COORDINATES, and the choice between them and XLA's form.
 
 Only this operator has kernels: XLA has good code for the other operators, and can't
-fuse a kernel (docs/how_to/implementation.md). A kernel is chosen when a call is
-lowered, and its module is imported then, because not every JAX has the modules that it
-imports.
+fuse a kernel (docs/how_to/implementation.md). A kernel is chosen, and its module is
+imported, when a call is lowered: not every JAX has the modules that a kernel needs.
 """
 
 import functools
@@ -24,20 +23,20 @@ from dmljax._jax import (
 )
 from dmljax._types import Form
 
-# The form that a caller asks for. None stands for the default.
+# The caller's wish for a form. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 
-# The oldest GPUs for which we compile a kernel that was asked for. Older versions of
-# Mosaic GPU start every kernel with instructions that older GPUs lack.
+# The oldest GPUs for implementation="pallas". Older versions of Mosaic GPU start every
+# kernel with instructions that older GPUs lack.
 LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
-# A kernel is the default if an operand or an output has this number of elements: small
-# programs are faster by XLA, and compile faster (docs/benchmarks.md). The kernel for
-# TPUs has not run on its hardware, and is no default.
+# A kernel is the default if an operand or an output has this number of elements: XLA
+# makes faster small programs, and compiles them faster (docs/benchmarks.md). The kernel
+# for TPUs has not run on a TPU, and is no default.
 DEFAULT_FROM = {"cuda": 2**20}
 
 
 def _kernel_of(platform: str, flags: Any, **static: Any) -> Form | None:
-    """Returns the kernel of a platform, or None if it can't count such flags or rows.
+    """Returns the kernel of a platform, or None for too many flags or rows.
 
     `flags` is the type of the first operand.
     """
@@ -61,9 +60,9 @@ def choose_kernel(
     implementation: Implementation = None,
     **static: Any,
 ) -> Form | None:
-    """Returns the kernel that a call runs; None if it runs a form in jax.numpy.
+    """Returns the kernel of a call, or None for a form in jax.numpy.
 
-    A kernel that was asked for and can't run is an error.
+    With implementation="pallas", a kernel that can't run is an error.
     """
     if implementation == "pallas":
         found = _find_kernel(platform, context, LEAST_CAPABILITY, **static)
@@ -73,7 +72,7 @@ def choose_kernel(
                 + found
             )
         return found
-    # An exported program may run on a GPU that the kernel does not serve.
+    # An exported program may run on an older GPU.
     if implementation == "xla" or platform not in DEFAULT_FROM or is_exported(context):
         return None
     sizes = [array.size for array in types_of(context)]
@@ -91,19 +90,19 @@ def _find_kernel(
 
     A GPU must have at least the compute capability `least`.
     """
-    # XLA can't divide a kernel. It would gather whole arrays on every device instead.
+    # XLA can't divide a kernel: every device would gather whole arrays.
     divided = why_divided(context)
     if divided is not None:
         return divided
     flags, *others = types_of(context)
     sizes = [size for array in (flags, *others) for size in array.shape]
     # A program may be compiled for the GPUs of another machine. JAX tells a lowering
-    # rule at most the name of its target, and only where the operands are on a mesh.
+    # rule the name of this target at most, and only if operands are on a mesh.
     capability = compute_capability()
     if not all(isinstance(size, int) for size in sizes):
         problem = "the sizes are symbolic; a kernel needs numbers"
     elif platform not in KERNELS:
-        # JAX does not say the name of a platform that has no lowering rule of its own.
+        # JAX does not say the name of a platform without a lowering rule.
         named = f"the platform {platform!r}" if platform else "this platform"
         problem = f"there is no kernel for {named}"
     elif platform == "cuda" and code_per_thread() is None:

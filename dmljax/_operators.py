@@ -1,8 +1,8 @@
 """The registry: the only list of operators in the package.
 
 The model runner, the command line, the documentation, the benchmarks and the tests read
-it, and `dmljax` exports the names in `__all__`. A new operator needs its imports, its
-public names, and one entry here.
+the registry, and `dmljax` exports the names in `__all__`. A new operator needs its
+imports, its public names, and one entry here.
 """
 
 from collections.abc import Callable
@@ -47,11 +47,11 @@ class Registered(NamedTuple):
     """One operator of the registry."""
 
     function: Callable[..., Any]  # the public function
-    # The C structs that the function evaluates. The first one has the name of the
-    # operator. The rest are its older or newer versions.
+    # The C structs of the function. The first one has the name of the operator. The
+    # rest are older or newer versions.
     descriptors: tuple[type[OperatorDesc], ...]
-    # What the function binds, if it chooses among forms. The others are plain functions
-    # of jax.numpy.
+    # The primitive of a function with several forms. Without a primitive, the function
+    # is plain jax.numpy.
     primitive: OperatorPrimitive | None = None
 
 

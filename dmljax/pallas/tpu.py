@@ -1,8 +1,8 @@
 """The kernel of NONZERO_COORDINATES for TPUs, through Mosaic; not public.
 
-XLA would scatter, and a TPU has no instruction for that. So the kernel finds the bit
-word of each row, and XLA does all the rest of `nonzero_words`. For example, with bit
-words of 4 elements:
+XLA would scatter, for which a TPU has no instruction. So the kernel finds the bit word
+of each row, and XLA does the rest of `nonzero_words`. For example, with bit words of 4
+elements:
 
     bit words    0110   0000   1101      the first row of each is 0, 2 and 2
     rows         0110 0110 | 1101 1101 1101
@@ -43,7 +43,7 @@ WORDS = 1024  # bit words of a block
 
 
 def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
-    """Returns the kernel; None if it can't count the elements or rows in 31 bits."""
+    """Returns the kernel; None if elements or rows need more than 31 bits."""
     layout = Layout.of(shape, **static)
     elements = pl.cdiv(layout.elements, BIT_WORD) * BIT_WORD * layout.lines
     most = max(elements, layout.lines * (layout.rows + BIT_WORD))
@@ -78,10 +78,10 @@ nonzero_coordinates = on_lines(functools.partial(find_words, compact=compact))
 
 
 def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[Array]:
-    """Returns the bit word of each row, and where it lies.
+    """Returns the bit word and the place of each row.
 
-    `first` is the first row of each bit word. The second result is 32 times the index
-    of the bit word, and added to that the number of set bits before the one of the row.
+    `first` is the first row of each bit word. A place is 32 times the index of the bit
+    word, plus the number of set bits before the bit of the row.
     """
     blocks = pl.cdiv(words.size, WORDS)
     more = blocks * WORDS - words.size
@@ -156,7 +156,7 @@ def _fill_block(
         overwrite(i, register + 1)
         return carry
 
-    # A block without set bits, and a second block of the output that is the first one,
+    # A block without set bits, and a second block of the output equal to the first one,
     # need no work.
     @pl.when((begin < end) & (lax.div(begin, rows) + part <= output))
     def _() -> None:

@@ -36,7 +36,7 @@ def launch_threads(
     - a memory of each operand, and of each output;
     - if there are `posts`, a memory of as many words, by which programs tell each other
       numbers. They hold 0 when the launch begins;
-    - a memory of each of `shared`, sizes and types of memories that each program has;
+    - a memory of each of `shared`, the sizes and types of each program's memories;
     - `static` as keywords, among them the plan.
 
     The kernel is named `dmljax_{operator}` in a profile. Mosaic GPU starts threads in
@@ -94,6 +94,6 @@ def launch_threads(
             lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
         ),
     )
-    # A reference says to XLA that the launch changes these zeros.
+    # A reference tells XLA that the launch changes these zeros.
     words = [jax.new_ref(jnp.zeros(posts, np.uint32))] if posts else []
     return launch(*operands, *words)

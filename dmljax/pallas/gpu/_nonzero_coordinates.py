@@ -1,7 +1,7 @@
 """NONZERO_COORDINATES on a GPU: count, exchange counts, write.
 
-XLA packs the flags of a batch of lines, one bit for each element, and fuses that with
-whatever computes the mask. The kernel reads bits alone. The output has rows, one for
+XLA packs the flags of a batch of lines, one bit for each element, and fuses the packing
+into the code of the mask. The kernel reads bits alone. The output has rows, one for
 each non-zero element, with a value for each *column* of the coordinates.
 
 A row belongs behind the rows of all earlier non-zeros of the line, so programs tell
@@ -14,8 +14,8 @@ each other their counts. Each program has a *share* of a line, from reading to w
     offsets      1                 8 9 11      in rows, from row `before` on
     zeros          3         4         1       fill as many rows, from the end on
 
-A program waits for the counts of earlier shares. It takes the next share when it
-starts, so the programs of earlier shares have started, and they post their counts
+A program waits for the counts of earlier shares. Each program takes the next share when
+it starts, so the programs of earlier shares have started, and they post their counts
 before they wait: every program gets an answer
 (https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan).
 
@@ -63,7 +63,7 @@ from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 
 
 def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
-    """Returns the kernel; None if it can't have a program for each share of a line."""
+    """Returns the kernel; None if lines have more shares than a grid has programs."""
     is_possible = plan_of(Layout.of(shape, **static)) is not None
     return nonzero_coordinates if is_possible else None
 
@@ -102,7 +102,7 @@ def find_in_shares(t: Any, *memories: Any, plan: LongPlan) -> None:
     line = share // plan.programs_of_line
     index = share % plan.programs_of_line  # of the share in its line
     _read_share(p, line, index)
-    t.barrier()  # so that each warp sees the counts of all chunks
+    t.barrier()  # each warp sees the counts of all chunks
     # Thread i of a warp has the sums of chunk i. Each warp computes them for itself.
     chunks = plan.warps * plan.chunks
     has_chunk = p.lane < chunks
@@ -154,7 +154,7 @@ def _ones(t: Any, words: Sequence[Any]) -> Any:
 
 
 def _sum_programs(p: NonzeroProgram, share: Any, index: Any, total: Any) -> Any:
-    """Posts the share's total, and returns the sum of all totals before it in the line.
+    """Posts the share's total, and returns the sum of all earlier totals in the line.
 
     A line of 2^32 elements has 2^15 programs, of 2^17 elements each, and a thread waits
     for at most 128 posts. All programs together read 2^29 posts. These are 2 GiB from

@@ -1,8 +1,7 @@
 """The plan of NONZERO_COORDINATES on a GPU, and the memories of a program.
 
 Here belongs how lines are divided among programs and warps, and which memories they
-have. The code that runs on the GPU does not. `_nonzero_coordinates` defines chunks and
-shares.
+have. Code for the GPU does not. `_nonzero_coordinates` defines chunks and shares.
 """
 
 import dataclasses
@@ -17,7 +16,7 @@ from dmljax.pallas.gpu import WARP
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program, at most
 # Tiles of a chunk: a thread loads four bit words at once, 16 bytes. A line of at most
-# FEW_TILES has a chunk for each tile, so that more warps have work.
+# FEW_TILES has a chunk for each tile: more warps have work.
 CHUNK = 4
 FEW_TILES = 16
 # A share grows where there would be more programs. A GPU has some 132 processors, and
@@ -39,7 +38,7 @@ class ShortPlan(Layout):
 
     @property
     def group(self) -> int:
-        """The threads that have a line in a tile, a bit word each: a power of two."""
+        """The threads of a line in a tile, a bit word each: a power of two."""
         return 1 << ((self.elements - 1) // BIT_WORD).bit_length()
 
     @property
@@ -84,7 +83,7 @@ class LongPlan(Layout):
 
     @property
     def chunks(self) -> int:
-        """The chunks that each warp has of a share."""
+        """The chunks of a share for each warp."""
         of_line = -(-self.tiles // (self.warps * self.chunk))
         return min(MOST_CHUNKS, of_line, -(-of_line * self.lines // PROGRAMS))
 
@@ -101,7 +100,7 @@ class LongPlan(Layout):
 
     @property
     def programs_of_line(self) -> int:
-        """The programs that share a line."""
+        """The programs of a line."""
         return -(-self.elements // self.share)
 
     @property
@@ -111,7 +110,7 @@ class LongPlan(Layout):
 
     @property
     def posts(self) -> int:
-        """The words of programs that share lines: a post for each, and a counter."""
+        """The words of programs with shared lines: a post for each, and a counter."""
         return self.programs + 1 if self.programs_of_line > 1 else 0
 
     @property
@@ -127,7 +126,7 @@ class LongPlan(Layout):
 
 
 def plan_of(layout: Layout) -> ShortPlan | LongPlan | None:
-    """Returns the plan of a call, or None if it needs more programs than a grid has."""
+    """Returns the plan of a call, or None for more programs than a grid has."""
     kind = ShortPlan if layout.elements <= TILE else LongPlan
     # A line has at most a row for each element.
     plan = kind(*layout._replace(rows=min(layout.rows, layout.elements)))
@@ -136,12 +135,12 @@ def plan_of(layout: Layout) -> ShortPlan | LongPlan | None:
 
 @dataclasses.dataclass(frozen=True)
 class NonzeroProgram:
-    """A program, as each of its threads sees it: the plan and the memories."""
+    """A program, as seen by each of its threads: the plan and the memories."""
 
     t: Any  # the thread
     plan: Any
     bytes: Any  # the flags of all lines
-    origins: Sequence[Any]  # of parts of a tensor: the offset of each line in it
+    origins: Sequence[Any]  # of parts of a tensor: the offset of each line
     counts: Any  # where the number of non-zeros of each line goes
     out: Any  # the rows of all lines
     posts: Any  # of all programs, if programs share a line
@@ -172,7 +171,7 @@ class NonzeroProgram:
         return self.t.thread % WARP
 
     def next_share(self) -> Any:
-        """Returns the first share, of all lines, that no program has taken."""
+        """Takes the next share of all lines."""
         t = self.t
         if self.posts is None:
             return t.program

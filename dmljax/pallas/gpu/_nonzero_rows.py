@@ -72,7 +72,7 @@ def list_ones(
     def is_listed(word: Any, slot: Any) -> Any:
         return (word != 0) & (slot < stop)
 
-    # LLVM unrolls a loop by four if it knows how many rounds it has. Then threads with
+    # LLVM unrolls a loop with a known number of rounds by four. Then threads with
     # different numbers of rounds wait for each other twice.
     _, slot = t.repeat(is_listed, list_lowest, word, slot)
     return slot
@@ -124,8 +124,8 @@ def store_rows(
 ) -> None:
     """Stores the values of `rows` rows, from row `start` of all lines on.
 
-    All of `threads` threads, a power of two, call it together, and store side by side.
-    `thread` is the index of the calling thread.
+    All of `threads` threads, a power of two, make this call together, and store side by
+    side. `thread` is the index of the calling thread.
     """
     t = p.t
     columns = p.plan.columns

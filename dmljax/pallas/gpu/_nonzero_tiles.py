@@ -27,7 +27,7 @@ NO_ELEMENT = 2**16 - 1  # in a list: the row is past the count
 
 
 def find_in_tiles(t: Any, *memories: Any, plan: ShortPlan) -> None:
-    """Writes the rows of the lines in the tile that the thread's warp has."""
+    """Writes the rows of the lines in the tile of the thread's warp."""
     p = NonzeroProgram.of(t, memories, plan)
     line = (
         t.wide(t.program) * plan.warps + p.warp

@@ -9,8 +9,8 @@ instruction to the program. Pallas offers `plgpu.inline_mgpu` for this.
         with t.when(i < size):
             target.store(i, source.load(i) + 1)
 
-The tests have the same operations on arrays that hold a value for each thread. There a
-CPU runs the same kernels (tests/pallas/lockstep.py).
+The tests have the same operations on arrays with a value for each thread. There a CPU
+runs the same kernels (tests/pallas/lockstep.py).
 
 Here belongs how an operation is expressed in MLIR. Kernels do not.
 """
@@ -34,8 +34,8 @@ compare = arith.CmpIPredicate
 integer = ir.IntegerType.get_signless  # MLIR's type of integers, by number of bits
 
 _ALL_OF_A_WARP = 2**WARP - 1  # a bit for each of its threads
-# The bit of a word in memory that says that it was posted. With it, the word is less
-# than 0 for `_WAIT`, which compares numbers with a sign.
+# The bit of a posted word in memory. The word is then less than 0 for `_WAIT`, which
+# compares signed numbers.
 _POSTED = 2**31
 _WAIT = """{
 .reg .pred missing;
@@ -47,7 +47,7 @@ setp.ge.s32 missing, $0, 0;
 
 
 def constant(value: int, bits: int = 32) -> "Number":
-    """Returns a number that is the same in all threads."""
+    """Returns the same number in all threads."""
     return Number(arith.constant(integer(bits), int(value)))
 
 
@@ -69,7 +69,7 @@ def _operation(build: Callable[..., Any], *kind: Any) -> Callable[..., "Number"]
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Number:
-    """An unsigned integer of 32 or 64 bits, or a truth value, that one thread holds."""
+    """An unsigned integer of 32 or 64 bits, or a truth value, of one thread."""
 
     value: Any
 
@@ -167,14 +167,14 @@ class Memory:
         )
 
     def wait(self, offset: Any) -> Number:
-        """Waits until another program posts a number, and returns it."""
+        """Waits for the number of another program, and returns the number."""
         word = llvm.inline_asm(
             integer(32), [self._address(offset)], _WAIT, "=r,l", has_side_effects=True
         )
         return Number(word) & (_POSTED - 1)
 
     def take(self, offset: Any) -> Number:
-        """Adds 1 to a word, and returns what it held: a new number for each caller."""
+        """Adds 1 to a word, and returns the old word: each caller gets another."""
         return Number(
             llvm.inline_asm(
                 integer(32),
@@ -198,7 +198,7 @@ class Memory:
 
 
 class Threads:
-    """The numbers of one thread, and the operations that are not a number's.
+    """The numbers of one thread, and all operations but those of `Number`.
 
     All threads of a warp must run its operations together: `warp_scan`, `warp_sum`, the
     shuffles and `warp_barrier`. All threads of a program must reach a `barrier`.
@@ -232,12 +232,12 @@ class Threads:
         return self.select(one < other, one, other)
 
     def ones(self, number: Number) -> Number:
-        """Counts the bits that are set."""
+        """Counts the set bits."""
         return Number(llvm.intr_ctpop(number.value))
 
     @contextlib.contextmanager
     def when(self, condition: Number) -> Iterator[None]:
-        """Makes a context for operations that only threads with this condition run."""
+        """Makes a context: only threads with this condition run its operations."""
         branch = dialects.scf.IfOp(condition.value)
         with ir.InsertionPoint(branch.then_block):
             yield
@@ -273,7 +273,7 @@ class Threads:
         return [Number(result) for result in loop.results]
 
     def warp_scan(self, number: Number) -> Number:
-        """Adds up the numbers of this thread and of those below it in the warp.
+        """Adds up the numbers of this thread and of all lower threads in the warp.
 
         Hillis and Steele describe the steps (https://doi.org/10.1145/7902.7903).
         """
