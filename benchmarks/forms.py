@@ -142,7 +142,7 @@ FORMS = {
     "kernel": Plain("gpu", SMALL, _dict(DEFAULT_FROM, cuda=0)),
     # The rows that `put` writes back.
     "rows scattered": Plain(
-        "gpu",
+        "cpu gpu",
         "rows of a mask and back",
         _swapped(_nonzero_rows, "select_rows", _nonzero_rows.scatter_rows),
     ),

@@ -126,7 +126,7 @@ def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
         return scatter_rows(*operands)
     # We timed no TPU and no GPU of another maker.
     written: Array = lax.platform_dependent(
-        *operands, cuda=select_rows, default=scatter_rows
+        *operands, cpu=select_rows, cuda=select_rows, default=scatter_rows
     )
     return written
 
