@@ -144,31 +144,28 @@ def diagonal_matrix1(
     # passing a number takes as long as the rest of a call. A float could be -0.0.
     if not (type(value) is int and value == 0):
         scalar = as_scalar("value (Value)", value, result_type)
-    begin, end = _as_bounds(fill_begin, fill_end)
+    if fill_begin is MAIN_DIAGONAL and fill_end is MAIN_DIAGONAL:
+        begin, end = 0, 1
+    else:
+        begin = _as_bound(BEGIN, fill_begin, INT32_MIN, END)
+        end = _as_bound(END, fill_end, INT32_MAX, BEGIN)
     if isinstance(begin, int) and isinstance(end, int):
         return _diagonal_matrix1(x, scalar, (), zeros, (begin, end))
     return _diagonal_matrix1(x, scalar, (begin, end), zeros, None)
 
 
-def _as_bounds(fill_begin: Any, fill_end: Any) -> tuple[Any, Any]:
-    """Returns each bound as a Python integer, or as an array of data."""
-    if fill_begin is MAIN_DIAGONAL and fill_end is MAIN_DIAGONAL:
-        return 0, 1
-    if fill_begin is MAIN_DIAGONAL or fill_end is MAIN_DIAGONAL:
-        argument, missing = BEGIN, END
-        if fill_begin is MAIN_DIAGONAL:
-            argument, missing = END, BEGIN
+def _as_bound(name: str, bound: Any, unbounded: int, other: str) -> Any:
+    """Returns a bound as a Python integer, or as an array of data.
+
+    `other` is the name of the other bound.
+    """
+    if bound is MAIN_DIAGONAL:
         raise ArgumentTypeError(
-            f"{argument} is given, and {missing} is not. Write "
-            f"{missing.split()[0]}=None for no bound, or fill_end=fill_begin + 1 for "
-            "one diagonal."
+            f"{other} is given, and {name} is not. Write {name.split()[0]}=None for no "
+            "bound, or fill_end=fill_begin + 1 for one diagonal."
         )
-    begin = INT32_MIN if fill_begin is None else _as_bound(BEGIN, fill_begin)
-    end = INT32_MAX if fill_end is None else _as_bound(END, fill_end)
-    return begin, end
-
-
-def _as_bound(name: str, bound: Any) -> Any:
+    if bound is None:
+        return unbounded
     if type(bound) is not int:
         # A symbolic size is data: no number yet when the program is traced.
         if is_symbolic_dim(bound):

@@ -10,7 +10,7 @@ import ast
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, Self, overload
+from typing import Any, NamedTuple, overload
 
 import jax
 import jax.numpy as jnp
@@ -127,12 +127,15 @@ parts=None)
         text = ", ".join(f"{name}={value}" for name, value in fields.items())
         return f"NonzeroCoordinates({text})"
 
-    def _replace(self, /, **outputs: Any) -> Self:
-        replaced = super()._replace(**outputs)
-        replaced._shape, replaced._parts, replaced._why = _static(self)
-        if "coordinates" in outputs and self._shape is not None:
-            replaced._shape, replaced._why = None, "replaced"
-        return replaced
+    @property
+    def _static(self) -> tuple[Any, Any, str]:
+        return self._shape, self._parts, self._why
+
+    def _replace(self, /, **outputs: Any) -> NonzeroCoordinates:
+        shape, parts, why = self._static
+        if "coordinates" in outputs and shape is not None:
+            shape, why = None, "replaced"
+        return nonzero_result(super()._replace(**outputs), shape, parts, why)
 
     __replace__ = _replace  # of copy.replace, from Python 3.13 on
 
@@ -327,10 +330,6 @@ def nonzero_result(
     result = NonzeroCoordinates._make(outputs)
     result._shape, result._parts, result._why = shape, parts, why
     return result
-
-
-def _static(nonzero: NonzeroCoordinates) -> tuple[Any, Any, str]:
-    return nonzero._shape, nonzero._parts, nonzero._why
 
 
 # Each is one program, which JAX finds by the count's type and the number of rows. A
@@ -546,7 +545,7 @@ def _searched_sizes(
     The result must know these sizes, and must be whole, with a column for each
     dimension.
     """
-    sizes, parts, why = _static(nonzero)
+    sizes, parts, why = nonzero._static
     if sizes is None:
         raise ArgumentError(LOST[why])
     count, coordinates = nonzero
@@ -662,7 +661,7 @@ def _over_mesh(
 
 def _flatten(nonzero: NonzeroCoordinates) -> tuple[Any, Any]:
     keys = map(jax.tree_util.GetAttrKey, nonzero._fields)
-    return tuple(zip(keys, nonzero, strict=True)), _static(nonzero)
+    return tuple(zip(keys, nonzero, strict=True)), nonzero._static
 
 
 jax.tree_util.register_pytree_with_keys(

@@ -94,8 +94,8 @@ def _find_kernel(
     divided = why_divided(context)
     if divided is not None:
         return divided
-    flags, *others = types_of(context)
-    sizes = [size for array in (flags, *others) for size in array.shape]
+    flags, *_ = arrays = types_of(context)
+    sizes = [size for array in arrays for size in array.shape]
     # A program may be compiled for the GPUs of another machine. JAX tells a lowering
     # rule the name of this target at most, and only if operands are on a mesh.
     capability = compute_capability()

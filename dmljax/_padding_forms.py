@@ -24,7 +24,7 @@ from jax import Array, lax
 
 from dmljax._check import at_most
 from dmljax._jax import VERSION
-from dmljax._types import Outputs, as_bits, index_mode, mode_of, to_scalar
+from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
 
 # The padding before or after each axis. In normal form, the axes of a batch come first,
 # and have no padding.
@@ -327,7 +327,7 @@ pad_gather = functools.partial(by_axes, gather)
 pad_join = functools.partial(by_axes, join, last_first=False)
 
 
-def on_rows(form: Callable[..., Outputs]) -> Callable[..., Outputs]:
+def on_rows(form: Form) -> Form:
     """Gives a form a row, (1, n), in place of an array of one dimension.
 
     XLA for CPUs joins slices of one dimension by masked loads. For a reversed slice,
@@ -526,7 +526,9 @@ def _summand(
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
         return total, 0 if at_most(first, 0) else size - 1
     period, mirror = fold(size, mode)
-    phase = _phase(first, period)
+    # JAX can compare a symbolic sum with a size, but knows little about a remainder.
+    usual = (n for n in (first, first + period) if at_most(0, n))
+    phase = next((n for n in usual if at_most(n + 1, period)), first % period)
     last = mirror - phase  # the mirror image of the first element
     if at_most(phase + length, size):  # a direct run
         return part, phase
@@ -552,18 +554,6 @@ def _sum_of_periods(
     mirrored = lax.slice_in_dim(total, size, period, axis=axis)
     mirrored = lax.rev(mirrored, (axis,))
     return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
-
-
-def _phase(coordinate: int, period: int) -> int:
-    """Returns ``coordinate % period``. The coordinate may be negative.
-
-    JAX can compare a symbolic sum with a size, but knows little about a remainder. We
-    try the two usual cases first.
-    """
-    for phase in (coordinate, coordinate + period):
-        if at_most(0, phase) and at_most(phase + 1, period):
-            return phase
-    return coordinate % period
 
 
 def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array:
