@@ -226,7 +226,6 @@ class Described(NamedTuple):
         floats if the operator is linear.
       fields: the fields of the C struct, in their order.
       table: the support table, by feature level.
-      fits: `desc -> bool`, whether legal fields are legal together.
       make: makes a valid descriptor at random, from a Maker of `tests.fuzz`.
       oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
     """
@@ -234,7 +233,6 @@ class Described(NamedTuple):
     example: Any
     fields: str
     table: dict[str, dict[str, tuple[int, int, str]]]
-    fits: Callable
     make: Callable
     oracle: Callable
 

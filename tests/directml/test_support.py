@@ -36,7 +36,6 @@ def test_a_table_in_markdown():
 
 @pytest.mark.parametrize("operator", DESCRIBED)
 def test_tables_are_those_of_the_pages(operator):
-    """The fuzzer has the rules, at every level."""
     rows = [
         (level.label, name, low, high, sorted(each.name for each in types))
         for level, row in DESCRIPTORS[operator].support.items()

@@ -121,7 +121,7 @@ ODD += [np.timedelta64(2, "s"), np.ma.masked_array(1, True)]
 
 
 def changed(maker, desc):
-    """Changes a field of a descriptor or of a tensor. This may break a rule.
+    """Changes a field of a descriptor or of a tensor, which may break a rule.
 
     Raises:
       DescriptorError, TypeError: if the value can't even be put into a field.

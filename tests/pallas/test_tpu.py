@@ -58,6 +58,8 @@ def lines(elements):
         slow(2 * BLOCK + 71, slice(None), BLOCK + 120, 2**32 - 1),
         slow(3 * BLOCK - 1, slice(None), BLOCK, 0),
         slow(31, slice(None), 70, 7),
+        # A planted fault: no room behind the rows for the rest of the last bit word.
+        slow(2 * BLOCK + 71, slice(1), BLOCK - 1, 0),
     ],
 )
 def test_lines(interpreter, elements, some, rows, fill):

@@ -127,7 +127,6 @@ SUBJECT = Subject(
                 "3_0": _tensors((1, 8), tables.SMALL),
                 "5_0": _tensors((1, 8), tables.ALL),
             },
-            fits=lambda desc: tables.same(*(t.sizes for t in desc.tensors().values())),
             make=_make,
             oracle=lambda desc, *arrays: (oracles.element_wise_if(*arrays),),
         )

@@ -1,7 +1,6 @@
 """ONE_HOT under test: samples, edges, errors, sharding, support."""
 
 import functools
-import math
 
 import jax
 import jax.numpy as jnp
@@ -46,15 +45,6 @@ def gradient_in_values(indices, cotangent, **options):
     """The sums of a cotangent where the sequences are off, and where they are on."""
     hot = functools.partial(dmljax.one_hot, indices, size=32, axis=1, **options)
     return jax.vjp(hot, jnp.ones(2, cotangent.dtype))[1](cotangent)[0]
-
-
-def _fits(desc):
-    indices, values, output = (tensor.sizes for tensor in desc.tensors().values())
-    one = tuple(1 if i == desc.axis else size for i, size in enumerate(output))
-    two = len(values) == len(indices) and math.prod(values) >= 2
-    short = desc.axis < len(indices) and indices == one
-    # Ours: positions are counted in int32.
-    return two and short and output[desc.axis] < 2**31
 
 
 def _make(maker):
@@ -209,7 +199,6 @@ SUBJECT = Subject(
                 "3_0": _tensors((1, 8), tables.INDEX, tables.SMALL),
                 "4_1": _tensors((1, 8), tables.INDEX, tables.ALL),
             },
-            fits=_fits,
             make=_make,
             oracle=_expected,
         )
