@@ -121,7 +121,7 @@ ERRORS = [
     ),
     _call(f"{X} has sizes {{}}; a matrix", MATRIX[0, 0]),
     _call(f"{OUTPUT} has sizes {{4}}; a matrix", shape=(4,)),
-    _call(f"{OUTPUT} has sizes {{1,{LONG}}}; {LARGE}", shape=(1, LONG), dtype="int8"),
+    _call(f"{OUTPUT} has sizes {{1,2147483648}}; {LARGE}", shape=(1, 2**31)),
     _call(f"sizes {{{LONG},1}}; {LARGE}", shape=(LONG, 1), dtype="int8"),
     _call("shape is {-1,2}; no size may be negative", shape=(-1, 2)),
     _call(
