@@ -40,7 +40,7 @@ from dmljax._check import (
 )
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import add_rows, read_rows, write_rows
-from dmljax._sharding import by_xla, explicit_mesh
+from dmljax._sharding import by_xla, divided_axes, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, to_scalar, x64_enabled
 
 # Why a result knows no shape, and can't take rows.
@@ -615,21 +615,18 @@ def _rows_spec(
     mesh = explicit_mesh(x, nonzero.count)
     if mesh is None:
         return []
-    axes = jax.typeof(x).sharding.spec
-    counts = jax.typeof(nonzero.count).sharding.spec
-    first = [names or others for names, others in zip(axes, counts, strict=False)]
-    spec = [*first, None]
-    of_row = len(sizes) - len(spec)  # dimensions
-    spec += axes[len(axes) - of_row :]
+    axes, counts = map(divided_axes, (x, nonzero.count))
+    first = [axes.get(i) or counts.get(i) for i in range(nonzero.count.ndim)]
+    of_row = len(sizes) - len(first) - 1  # dimensions
+    spec = [*first, None, *map(axes.get, range(x.ndim - of_row, x.ndim))]
     # A mesh axis divides a single dimension, and into equal parts. Others are whole.
     used: set[str] = set()
     for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
-        entry = {names} if isinstance(names, str) else set(names or ())
-        devices = math.prod(mesh.shape[name] for name in entry)
-        if used & entry or size % devices != 0:
+        devices = math.prod(mesh.shape[name] for name in names or ())
+        if used.intersection(names or ()) or size % devices != 0:
             spec[dimension] = None
         else:
-            used |= entry
+            used.update(names or ())
     return spec
 
 

@@ -7,6 +7,7 @@ input. The gradient of the value is a sum over the padding.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -21,9 +22,9 @@ from dmljax._arguments import as_array, as_integer, as_scalar, as_sizes
 from dmljax._call import compiled
 from dmljax._check import (
     ArgumentError,
-    as_member,
     as_python,
     decide_at_most,
+    is_number_of,
     public,
     show,
 )
@@ -118,17 +119,15 @@ def _as_mode(mode: Any) -> PaddingMode:
     name = "mode (PaddingMode)"
     if isinstance(mode, (Array, np.ndarray)):
         mode = as_integer(name, mode)
-    if not isinstance(mode, str):
-        return as_member(name, mode, PaddingMode)
-    try:
-        return PaddingMode(mode)
-    except ValueError:
-        names = ", ".join([*PaddingMode.__members__, "REFLECT"]).lower()
-        meant = PaddingMode.OTHER_NAMES.get(mode.upper())
-        remedy = f" Write mode={PaddingMode[meant].numpy_name!r}." if meant else ""
-        raise ArgumentError(
-            f"{name} is {as_python(mode)}; it must be one of {names}.{remedy}"
-        ) from None
+    if isinstance(mode, (PaddingMode, str)) or is_number_of(mode, PaddingMode):
+        with contextlib.suppress(ValueError):
+            return PaddingMode(mode)
+    names = ", ".join([*PaddingMode.__members__, "REFLECT"]).lower()
+    meant = PaddingMode.OTHER_NAMES.get(str(mode).upper())
+    remedy = f" Write mode={PaddingMode[meant].numpy_name!r}." if meant else ""
+    raise ArgumentError(
+        f"{name} is {as_python(mode)}; it must be one of {names}.{remedy}"
+    )
 
 
 @compiled("start", "end", "mode")

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from dmljax import (
+    DataType,
     FeatureLevel,
     Padding1Desc,
     PaddingDesc,
@@ -46,11 +47,11 @@ def test_a_mode_by_its_number_is_no_other_program():
 
 
 def test_wrong_modes():
-    """test_check.py has the values that are wrong for every enum."""
-    text = "mode (PaddingMode) is ...; it must be one of...PaddingMode.WRAP"
-    assert_refused("PADDING", text, pad, mode=np.array(7))
     names = "it must be one of constant, edge, reflection, symmetric, wrap, reflect."
-    meanings = {"mean": None, "": None, "MIRROR": "reflect", "grid-wrap": "wrap"}
+    text = f"mode (PaddingMode) is 7; {names}"
+    assert_refused("PADDING", text, pad, mode=np.array(7))
+    meanings = {"mean": None, "MIRROR": "reflect", "grid-wrap": "wrap"}
+    meanings |= dict.fromkeys(("", -1, True, 4.5, None, DataType.FLOAT32))
     meanings |= {"grid-mirror": "symmetric", "REFLECT_101": "reflect", "border": "edge"}
     for mode, meant in meanings.items():
         text = f"is {mode!r}; {names}" + (f" Write mode={meant!r}." if meant else "")
