@@ -26,8 +26,8 @@ else:
     from jax.errors import (
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     )
-# For jax.jit: a jaxpr gets the operations of a function. From JAX 0.11 on, only the
-# lowered program gets them with True.
+# For jax.jit: a jaxpr gets the operations of a function. With True, from JAX 0.11 on,
+# only the lowered program gets them.
 INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 # JAX documents this class in jax.extend.lowering, which JAX 0.9 lacks.
 Context = mlir.LoweringRuleContext

@@ -79,9 +79,9 @@ def nonzero_coordinates(
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
-      or (K, N) with `size`. `parts` makes counts, (P,), and coordinates, (P, M / P, N)
-      or (P, K, N). A program with coordinates can be differentiated, but coordinates
-      have no derivative.
+      or (K, N) with `size`. With `parts`, counts are (P,), and coordinates are
+      (P, M / P, N) or (P, K, N). A program with coordinates can be differentiated, but
+      coordinates have no derivative.
 
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does

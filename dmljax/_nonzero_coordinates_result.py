@@ -81,10 +81,10 @@ class NonzeroCoordinates(_Outputs):
         is less than the count, row r has the coordinates of the r-th element that is
         not zero, in ascending row-major order.
 
-    ``nonzero_coordinates`` says the shapes with `size` and `parts`. ``take`` gathers
-    rows of an array, ``put`` writes rows back, and ``add`` adds rows. Each also takes a
-    pytree of arrays. Call these methods on the result: in ``count, rows = kept``,
-    `rows` is an array, whose own ``take`` reads other elements.
+    ``nonzero_coordinates`` describes the shapes with `size` and `parts`. ``take``
+    gathers rows of an array, ``put`` writes rows back, and ``add`` adds rows. Each also
+    takes a pytree of arrays. Call these methods on the result: in ``count, rows =
+    kept``, `rows` is an array, whose own ``take`` reads other elements.
 
     The methods rely on a search, in which no two rows are the same element: where rows
     repeat, ``put`` and the gradient of ``take`` are wrong. A result is refused after
@@ -143,7 +143,7 @@ parts=None)
     def overflow(self) -> Array:
         """Whether there are more elements than rows: a bool array of the count's sizes.
 
-        With `size`, the last elements may be missing, which is an overflow.
+        Only with `size` can this be true. The last elements are then missing.
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -374,7 +374,7 @@ def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
     """
 
     def is_leaf(node: Any) -> bool:
-        # A pytree may wrap an array, and is a leaf then. For JAX, None has no leaf.
+        # An object around an array is a leaf, even a pytree. For JAX, None has no leaf.
         return unwrap_array(node) is not node or (node is None and tree is None)
 
     paths, structure = jax.tree.flatten_with_path(tree, is_leaf=is_leaf)
@@ -494,7 +494,7 @@ def _check_flags(where: Array, wanted: tuple[int, ...]) -> None:
 
 
 def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, ...]:
-    """Returns the sizes of the rows of `x`: the sizes of rows, and those of one row.
+    """Returns the sizes of ``take(x)``: the number of rows, and the sizes of a row.
 
     `x` must begin with the sizes of the batch and of the searched array.
     """
@@ -610,7 +610,7 @@ def _rows_spec(
 ) -> list[Any]:
     """Returns the explicit mesh axes of the rows of `x`, if there are any.
 
-    The rows begin with the dimensions of the count, and end with those of `x`.
+    The rows have the leading dimensions of the count, and the trailing ones of `x`.
     """
     mesh = explicit_mesh(x, nonzero.count)
     if mesh is None:

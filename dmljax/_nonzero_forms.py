@@ -187,8 +187,8 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     length = -(-elements // multiple) * multiple
     flags = lax.pad(flags, False, [(0, 0, 0), (0, length - elements, 0)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
-    # Without the barrier, XLA would pack a constant mask on the host, in seconds for
-    # 10^6 elements (openxla/xla#1652). A barrier on the input would keep the
+    # Without the barrier, XLA would pack a constant mask on the host, for seconds
+    # (10^6 elements; openxla/xla#1652). A barrier on the input would keep the
     # comparison out of the fusion. NumPy computes the eight weights: XLA would start a
     # kernel.
     weights = lax.optimization_barrier(np.left_shift(1, np.arange(8, dtype=np.uint32)))
@@ -229,7 +229,7 @@ def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outpu
     """Counts element by element, and writes the offset of each into its row.
 
     An element takes 1.5 bytes of temporary memory. With `nonzero_words`, an element
-    takes half a byte if 3 % of the elements have rows, and 6 bytes for half of them.
+    takes half a byte if 3 % of the elements have rows, and 6 bytes if half have rows.
     """
     rows = layout.rows
     with index_mode(layout.elements, rows) as integer:

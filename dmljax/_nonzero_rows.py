@@ -61,7 +61,7 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
 
 @jax.custom_jvp
 def _read(x: Array, valid: Array, index: Index) -> Array:
-    """Reads the valid rows, and element 0 for the others."""
+    """Reads the valid rows, and element 0 in place of the invalid rows."""
     inside = tuple(jnp.where(valid, column, 0) for column in index)
     return _gather(x, inside, mode="promise_in_bounds")
 

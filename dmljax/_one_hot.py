@@ -46,8 +46,8 @@ def one_hot(
     Args:
       indices: (..., 1, ...) of any integer type, of size 1 along `axis`.
       values: an array of any type and shape with at least 2 elements. The first two in
-        row-major order are off and on. If NumPy's array begins with 0 and 1, XLA can
-        fuse the result further, for example into a loss of labels.
+        row-major order are off and on. If `values` is a NumPy array that begins with 0
+        and 1, XLA can fuse the result further, for example into a loss of labels.
       size: the number of elements of each sequence, from 1 to 2^31 - 1.
       axis: the dimension of the sequences; a negative axis counts from the end.
 

@@ -35,7 +35,7 @@ FEW_PERIODS = 8
 
 
 class PaddingMode(enum.IntEnum):
-    """The source of the values of the padding: DML_PADDING_MODE.
+    """Where the values of the padding come from: DML_PADDING_MODE.
 
     On each axis, let i be the output coordinate minus the start padding, and let n be
     the size of the input. The output repeats this element of the input:
@@ -124,7 +124,7 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
 
 
 def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any:
-    """Returns the input coordinate of an output coordinate.
+    """Returns the input coordinate for each output coordinate.
 
     Args:
       position: the output coordinates, at least 0.
@@ -371,8 +371,8 @@ def _has_runs(x: Array, axes: list[tuple[int, int, int]]) -> bool:
     """Whether joining copies long runs, and a gather copies single elements.
 
     The elements of a run differ only in their coordinates from the last padded axis on.
-    Runs of 224 elements pay, and 64 do not: we chose a number between. A gather copies
-    16 elements and more behind this axis at once.
+    Runs of 224 elements pay, and 64 do not: we chose a number in between. A gather
+    copies 16 elements and more behind this axis at once.
     """
     last = axes[-1][0] if axes else x.ndim
     run, behind = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
@@ -472,7 +472,7 @@ def _summands(
     A summand (part, at) is added to the inside from element `at` on.
     """
     size = cotangent.shape[axis] - before - after
-    parts = [(0, size)]  # the first and last input coordinates of each part
+    parts = [(0, size)]  # each part's first input coordinate, and one past its last
     has_strips = mode is not PaddingMode.CONSTANT
     if before and has_strips:
         parts.append((-before, 0))
@@ -491,7 +491,7 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
     """Cuts a strip into whole periods, and runs to add as they are or reversed.
 
     For example, REFLECTION pads 1 2 3 4 by 6 elements after the axis. The strip, from
-    coordinate 4 to 10, is cut into a reversed run and a period: 3 2 | 1 2 3 4.
+    coordinate 4 to 10, is cut into a reversed and a direct run: 3 2 | 1 2 3 4.
 
     >>> _cut(4, 10, 4, PaddingMode.REFLECTION)
     [(4, 6), (6, 10)]

@@ -198,7 +198,7 @@ class Memory:
 
 
 class Threads:
-    """The numbers of one thread, and all operations but those of `Number`.
+    """The numbers of one thread, and all operations except `Number`'s.
 
     All threads of a warp must run its operations together: `warp_scan`, `warp_sum`, the
     shuffles and `warp_barrier`. All threads of a program must reach a `barrier`.
