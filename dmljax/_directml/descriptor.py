@@ -5,7 +5,7 @@ descriptor's `output_shapes`, in a file named after the operator.
 """
 
 import abc
-import enum
+import dataclasses
 import typing
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
@@ -29,7 +29,7 @@ from dmljax._check import (
     show,
 )
 from dmljax._directml.json import from_json, to_json
-from dmljax._directml.struct import Struct, c_name, field_types
+from dmljax._directml.struct import c_name, convert_fields, fields_of, is_enum
 from dmljax._directml.support import FeatureLevel, SupportTable, check_support
 from dmljax._directml.tensor import DataType, TensorDesc, check_tensor
 
@@ -43,7 +43,8 @@ else:
     Result = typing.TypeVar("Result")
 
 
-class OperatorDesc(Struct, abc.ABC, Generic[Result]):
+@typing.dataclass_transform(frozen_default=True)
+class OperatorDesc(abc.ABC, Generic[Result]):
     """The base class of the operator descriptors.
 
     In place of a tuple you may write any sequence, and in place of an enum its number.
@@ -69,11 +70,26 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
     ('DML_OPERATOR_PADDING', True)
     """
 
+    __module__ = "dmljax"
+
     # These are annotated as ClassVar, because other annotations would be fields.
     operator: ClassVar[str]
     support: ClassVar[SupportTable]
     outputs: ClassVar[tuple[str, ...]] = ("output_tensor",)
     same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
+
+    def __init_subclass__(cls) -> None:
+        """Makes the subclass a dataclass. Ours get their public names."""
+        super().__init_subclass__()
+        # Tracebacks and pickles show where a class is public. A user's class is where
+        # it is written, and there its annotations are resolved.
+        if cls.__module__.startswith("dmljax."):
+            cls.__module__ = "dmljax"
+        dataclasses.dataclass(frozen=True)(cls)
+
+    def __post_init__(self) -> None:
+        """Converts the fields."""
+        convert_fields(self)
 
     @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
@@ -112,10 +128,10 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         with Naming(self.operator):
             # The order decides which error a caller sees. Each check relies on those
             # before it: types of fields, then each tensor by itself, then all.
-            for name, (cls, optional) in field_types(type(self)).items():
-                value = getattr(self, name)
-                if value is not None or not optional:
-                    _check_type(c_name(name), value, cls)
+            for name, field in fields_of(type(self)).items():
+                value = getattr(self, field.name)
+                if value is not None or field.default is not None:
+                    _check_type(name, value, field.type)
             tensors = self.tensors()
             named = {c_name(name): tensor for name, tensor in tensors.items()}
             for name, tensor in tensors.items():
@@ -183,7 +199,8 @@ class OperatorDesc(Struct, abc.ABC, Generic[Result]):
         Raises:
           DescriptorError: if a field is unknown, is missing, or has another type.
         """
-        return typing.cast("typing.Self", from_json(cls, desc, cls.operator, "desc"))
+        with Naming(cls.operator):
+            return typing.cast("typing.Self", from_json(cls, desc, "desc"))
 
 
 def _check_type(name: str, value: Any, cls: Any) -> None:
@@ -192,7 +209,7 @@ def _check_type(name: str, value: Any, cls: Any) -> None:
         as_integer(name, value)
     elif cls == tuple[int, ...]:
         as_sizes(name, value)
-    elif issubclass(type(cls), enum.EnumType):  # mypy would narrow by isinstance
+    elif is_enum(cls):
         as_member(name, value, cls)
     elif float in (cls, *typing.get_args(cls)):
         check_float(name, value)

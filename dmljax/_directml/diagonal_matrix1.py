@@ -4,10 +4,8 @@ from typing import ClassVar
 
 from jax import Array
 
-from dmljax._arguments import integer
 from dmljax._diagonal_matrix1 import check_diagonals, check_int32, diagonal_matrix1
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.struct import field, member
 from dmljax._directml.support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -48,10 +46,10 @@ class DiagonalMatrix1Desc(OperatorDesc[Array]):
 
     input_tensor: TensorDesc | None
     output_tensor: TensorDesc
-    value_data_type: DataType = field(converter=member(DataType))
+    value_data_type: DataType
     value: int | float
-    diagonal_fill_begin: int = field(converter=integer)
-    diagonal_fill_end: int = field(converter=integer)
+    diagonal_fill_begin: int
+    diagonal_fill_end: int
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input, or of the output if there is no input."""
@@ -102,7 +100,7 @@ class DiagonalMatrixDesc(OperatorDesc[Array]):
     }
 
     output_tensor: TensorDesc
-    offset: int = field(converter=integer)
+    offset: int
     value: float
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:

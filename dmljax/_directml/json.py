@@ -1,8 +1,8 @@
-"""Descriptors from and to JSON, by the types of their fields.
+"""Structs from and to JSON, by the types of their fields.
 
 A struct needs no code here if its fields are integers, lists of integers, numbers,
-enums and structs. The rest of the format of model files is in `_model`, and the rules
-for the values are in `tensor` and in the descriptors.
+enums and structs. For another type, write `Annotated[type, Reader(...)]`. The rules for
+the values are in `tensor` and in the descriptors.
 """
 
 import dataclasses
@@ -11,21 +11,22 @@ import functools
 import math
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import MISSING
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from dmljax._check import DescriptorError, as_json, is_number_of, quoted
-from dmljax._directml.struct import c_name, field_types
+from dmljax._check import ArgumentError, as_json, is_number_of, quoted
+from dmljax._directml.struct import fields_of, is_enum
 from dmljax._directml.tensor import TensorDesc
 
 
 def enum_prefix(enum_type: type[enum.Enum]) -> str:
     """Returns the prefix of the names of an enum's values in C.
 
-    It follows from the enum's name, without the plural of flags, or is its C_PREFIX.
+    The prefix is C_PREFIX, or follows from the enum's name, in the singular for flags.
 
     >>> from dmljax import DataType, PaddingMode, TensorFlags
     >>> enum_prefix(PaddingMode), enum_prefix(TensorFlags), enum_prefix(DataType)
@@ -45,10 +46,11 @@ def to_json(value: Any) -> Any:
     """
     if dataclasses.is_dataclass(value):
         written = {}
-        for each in dataclasses.fields(value):
-            item = getattr(value, each.name)
-            if item is not None and item != each.default:
-                written[c_name(each.name)] = to_json(item)
+        cls: Any = type(value)
+        for key, field in fields_of(cls).items():
+            item = getattr(value, field.name)
+            if item is not None and item != field.default:
+                written[key] = to_json(item)
         return written
     if isinstance(value, enum.Enum):
         return value.name
@@ -61,55 +63,43 @@ def to_json(value: Any) -> Any:
     return value
 
 
-def from_json(cls: Any, value: Any, operator: str, path: str) -> Any:
-    """Reads a value of type `cls`; messages name `operator` and the path of a field.
+class Reader(NamedTuple):
+    """Reads the JSON values of a type."""
 
-    A new type of field is a case here, in to_json and in the checks of `descriptor`.
-    """
-    if dataclasses.is_dataclass(cls):
-        expected = "an object with the fields of the C struct"
-        result = None
-        if isinstance(value, Mapping):
-            result = _read_struct(cls, value, operator, path)
-    elif cls is int:
-        expected = "an integer"
-        result = value if type(value) is int else None
-    elif cls == tuple[int, ...]:
-        expected = "a list of integers"
-        result = integers_from_json(value)
-    elif cls in (float, int | float):
-        expected = "a number, 'nan', 'inf' or '-inf'"
-        result = number_from_json(value)
-    else:
-        expected = f"one of {', '.join(cls.__members__)}"
-        result = _read_member(cls, value)
-    if result is None:
-        raise DescriptorError(
-            f"{operator}: field '{path}' is {as_json(value)}; it must be {expected}."
-        )
-    return result
+    expected: str  # the end of a message: "it must be ..."
+    convert: Callable[[Any], Any]  # returns None for a value that the type lacks
+
+    def read(self, value: Any, what: str) -> Any:
+        """Reads a value, which may be MISSING. Errors call it `what`."""
+        result = self.convert(value)
+        if result is None:
+            shown = "missing" if value is MISSING else as_json(value)
+            raise ArgumentError(f"{what} is {shown}; it must be {self.expected}.")
+        return result
 
 
-def number_from_json(value: Any) -> int | float | None:
-    """Reads a number, which may be "nan", "inf" or "-inf"; None for other values."""
+def instance(cls: Any) -> Callable[[Any], Any]:
+    """Makes a converter that takes the values of one type."""
+    # For `isinstance`, True is an integer.
+    return lambda value: value if type(value) is cls else None
+
+
+def _number(value: Any) -> Any:
     if type(value) is str and value.lower() in ("nan", "inf", "-inf"):
         return float(value)
-    if type(value) in (int, float):
-        return typing.cast("int | float", value)
-    return None
+    return value if type(value) in (int, float) else None
 
 
-def integers_from_json(value: Any) -> tuple[int, ...] | None:
-    """Reads a list of integers; None for other values."""
+def _integers(value: Any) -> Any:
     if isinstance(value, list) and all(type(item) is int for item in value):
         return tuple(value)
     return None
 
 
-def _read_member(cls: type[enum.Enum], value: Any) -> Any:
+def _member(cls: type[enum.Enum], value: Any) -> Any:
     """Reads a member by its short name, its full C name or its number."""
     if issubclass(cls, enum.Flag) and isinstance(value, list):
-        flags = [_read_member(cls, item) for item in value]
+        flags = [_member(cls, item) for item in value]
         return None if None in flags else functools.reduce(or_, flags, cls(0))
     if is_number_of(value, cls):
         return cls(value)
@@ -118,31 +108,61 @@ def _read_member(cls: type[enum.Enum], value: Any) -> Any:
     return None
 
 
-def _read_struct(cls: Any, value: Any, operator: str, path: str) -> Any:
-    """Reads a dataclass from a JSON object with its C field names as keys."""
-    fields = {c_name(field.name): field for field in dataclasses.fields(cls)}
+OBJECT = Reader("an object", lambda v: v if isinstance(v, Mapping) else None)
+NUMBER = Reader("a number, or for floats also 'nan', 'inf' or '-inf'", _number)
+# By the types of fields.
+READERS: Mapping[Any, Reader] = {
+    bool: Reader("true or false", instance(bool)),
+    str: Reader("a string", instance(str)),
+    int: Reader("an integer", instance(int)),
+    float: NUMBER,
+    int | float: NUMBER,
+    tuple[int, ...]: Reader("a list of integers", _integers),
+    list[Any]: Reader("a list", instance(list)),
+    dict[str, Any]: OBJECT,
+}
+
+
+@functools.cache
+def reader_of(hint: Any) -> Reader:
+    """Returns the reader of a type: its own in `Annotated`, or that of `READERS`."""
+    for each in typing.get_args(hint):
+        if isinstance(each, Reader):
+            return each
+    if is_enum(hint):
+        names = ", ".join(hint.__members__)
+        return Reader(f"one of {names}", functools.partial(_member, hint))
+    if dataclasses.is_dataclass(hint):
+        return OBJECT._replace(expected="an object with the fields of the C struct")
+    return READERS[hint]
+
+
+def from_json(hint: Any, value: Any, path: str) -> Any:
+    """Reads the field at `path`, such as desc.InputTensor, of type `hint`."""
+    result = reader_of(hint).read(value, f"the field '{path}'")
+    if dataclasses.is_dataclass(hint):
+        return read_fields(hint, result, f"{path}.")
+    return result
+
+
+def read_fields(cls: Any, value: Mapping[str, Any], prefix: str = "") -> Any:
+    """Reads a struct from an object. `prefix` begins the paths of its fields."""
+    fields = fields_of(cls)
+    # If we ignored a misspelled field, its default would count, and nobody would know.
     for key in value:
         if key not in fields:
-            raise DescriptorError(
-                f"{operator}: '{path}' has an unknown field {quoted(str(key))}; its "
-                f"fields are {', '.join(fields)}."
+            raise ArgumentError(
+                f"there is no field {quoted(f'{prefix}{key}')}; the fields are "
+                f"{', '.join(fields)}."
             )
     arguments = {}
     for key, field in fields.items():
-        item = value.get(key)
-        field_type, optional = field_types(cls)[field.name]
+        item = field.default
+        # In an optional field, null means the same as absent.
+        if item is MISSING or value.get(key) is not None:
+            item = from_json(field.type, value.get(key, MISSING), prefix + key)
         # The tool reads an empty list as no strides, and 0 as a size that it computes.
-        empty: Any = [] if field_type == tuple[int, ...] else 0
-        is_empty = type(item) is type(empty) and item == empty
-        if cls is TensorDesc and field.default is None and is_empty:
-            continue
-        if item is not None:
-            item = from_json(field_type, item, operator, f"{path}.{key}")
-        elif field.default is not dataclasses.MISSING:
-            continue
-        elif not optional:
-            raise DescriptorError(
-                f"{operator}: '{path}' has no field '{key}', which is required."
-            )
+        if cls is TensorDesc and field.default is None and not item:
+            item = None
         arguments[field.name] = item
     return cls(**arguments)

@@ -4,10 +4,8 @@ from typing import ClassVar
 
 from jax import Array
 
-from dmljax._arguments import integer
 from dmljax._check import ArgumentError, require_same, show
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.struct import field
 from dmljax._directml.support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -59,7 +57,7 @@ class OneHotDesc(OperatorDesc[Array]):
     indices_tensor: TensorDesc
     values_tensor: TensorDesc
     output_tensor: TensorDesc
-    axis: int = field(converter=integer)
+    axis: int
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the indices, with the output's size along the axis."""

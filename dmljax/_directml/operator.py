@@ -30,13 +30,14 @@ from dmljax._check import (
 )
 from dmljax._directml.descriptor import OperatorDesc, Result
 from dmljax._directml.strides import read, write
-from dmljax._directml.struct import Struct, c_name, field, member
+from dmljax._directml.struct import c_name, fields_of
 from dmljax._directml.support import FeatureLevel
 from dmljax._directml.tensor import TensorDesc
 from dmljax._types import WIDE
 
 
-class Operator(Struct, Generic[Result], eq=False):
+@dataclasses.dataclass(frozen=True, eq=False)
+class Operator(Generic[Result]):
     """A function of input arrays that a descriptor describes.
 
     An operator takes an array for each input tensor, in the order of the C struct. For
@@ -71,10 +72,10 @@ class Operator(Struct, Generic[Result], eq=False):
     Array([1., 0.], dtype=float32)
     """
 
+    __module__ = "dmljax"
+
     desc: OperatorDesc[Result]
-    feature_level: FeatureLevel = field(
-        converter=member(FeatureLevel), default=FeatureLevel.V6_4
-    )
+    feature_level: FeatureLevel = FeatureLevel.V6_4
 
     def __post_init__(self) -> None:
         """Checks the descriptor, so that every operator is legal."""
@@ -83,10 +84,9 @@ class Operator(Struct, Generic[Result], eq=False):
                 "create_operator: desc must be an operator descriptor such as "
                 f"PaddingDesc, not {type(self.desc).__name__}."
             )
-        super().__post_init__()
-        level = self.feature_level
         with Naming("create_operator"):
-            as_member("feature_level", level, FeatureLevel)
+            level = as_member("feature_level", self.feature_level, FeatureLevel)
+        vars(self)["feature_level"] = level  # past the guard of a frozen dataclass
         self.desc.check(level)
 
     def __call__(self, *arrays: ArrayLike) -> Result:
@@ -134,8 +134,8 @@ class Operator(Struct, Generic[Result], eq=False):
     @functools.cached_property
     def _identity(self) -> tuple[Any, ...]:
         identity = [type(self.desc), self.feature_level]
-        for each in dataclasses.fields(self.desc):
-            value = getattr(self.desc, each.name)
+        for field in fields_of(type(self.desc)).values():
+            value = getattr(self.desc, field.name)
             if isinstance(value, (int, float, np.number)):
                 # A NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
                 if math.isnan(value):

@@ -4,10 +4,8 @@ from typing import ClassVar
 
 from jax import Array
 
-from dmljax._arguments import integer
 from dmljax._check import ArgumentError
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.struct import field, integers, member
 from dmljax._directml.support import (
     FLOATS,
     UP_TO_32_BITS,
@@ -56,11 +54,11 @@ class PaddingDesc(OperatorDesc[Array]):
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
-    padding_mode: PaddingMode = field(converter=member(PaddingMode))
+    padding_mode: PaddingMode
     padding_value: float
-    dimension_count: int = field(converter=integer)
-    start_padding: tuple[int, ...] = field(converter=integers)
-    end_padding: tuple[int, ...] = field(converter=integers)
+    dimension_count: int
+    start_padding: tuple[int, ...]
+    end_padding: tuple[int, ...]
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
@@ -107,12 +105,12 @@ class Padding1Desc(OperatorDesc[Array]):
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc
-    padding_mode: PaddingMode = field(converter=member(PaddingMode))
-    padding_value_data_type: DataType = field(converter=member(DataType))
+    padding_mode: PaddingMode
+    padding_value_data_type: DataType
     padding_value: int | float
-    dimension_count: int = field(converter=integer)
-    start_padding: tuple[int, ...] = field(converter=integers)
-    end_padding: tuple[int, ...] = field(converter=integers)
+    dimension_count: int
+    start_padding: tuple[int, ...]
+    end_padding: tuple[int, ...]
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""

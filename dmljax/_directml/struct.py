@@ -1,84 +1,32 @@
-"""Structs of the C header as frozen dataclasses: their fields and converters.
+"""The fields of structs: their names and types, and what callers may write for them.
 
-Nothing here knows a struct of DirectML. The tensor is in `tensor`, and the descriptors
-of the operators have a module each. `json` reads structs by the types of their fields.
+A struct is a frozen dataclass with the fields of a struct of the C header, or a
+NamedTuple with the fields of an object in a model file. This module knows none of them.
 """
 
-import dataclasses
+import enum
 import functools
+import inspect
+import types
 import typing
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from collections.abc import Mapping
+from dataclasses import MISSING
+from typing import Any, NamedTuple
 
 from dmljax._arguments import integer, is_sequence
-from dmljax._check import Member, is_number_of
-from dmljax._types import Sizes
-
-Given = TypeVar("Given")
-Converted = TypeVar("Converted")
+from dmljax._check import is_number_of
 
 
-def field(
-    *, converter: Callable[[Any], Any], default: Any = dataclasses.MISSING
-) -> Any:
-    """Declares a field of a `Struct` that callers may give as another type.
+class Field(NamedTuple):
+    """A field of a struct."""
 
-    Converters of this module return a value that they can't convert as it is. The
-    checks of the descriptor then refuse the value, with a message that names the
-    operator. `TensorDesc` refuses it by itself.
-    """
-    return dataclasses.field(default=default, metadata={"converter": converter})
-
-
-@typing.dataclass_transform(frozen_default=True, field_specifiers=(field,))
-class Struct:
-    """A base class that makes its subclasses frozen dataclasses with converters."""
-
-    def __init_subclass__(cls, *, eq: bool = True, **options: Any) -> None:
-        """Makes the subclass a dataclass. Ours get their public names."""
-        super().__init_subclass__(**options)
-        # Tracebacks and pickles show where a class is public. A user's class is where
-        # it is written, and there its annotations are resolved.
-        if cls.__module__.startswith("dmljax."):
-            cls.__module__ = "dmljax"
-        dataclasses.dataclass(frozen=True, eq=eq)(cls)
-
-    def __post_init__(self) -> None:
-        """Converts the fields."""
-        for each in dataclasses.fields(typing.cast(Any, self)):
-            if "converter" in each.metadata:
-                value = each.metadata["converter"](getattr(self, each.name))
-                # The way to set a field of a frozen dataclass.
-                object.__setattr__(self, each.name, value)
-
-
-def integers(values: Sizes) -> tuple[int, ...]:
-    """Converts a sequence or an array of integers to a tuple."""
-    if is_sequence(values):
-        return tuple(map(integer, values))
-    return typing.cast("tuple[int, ...]", values)
-
-
-def member(enum_type: type[Member]) -> Callable[[Member | int], Member]:
-    """Makes a converter from the number of an enum's member."""
-
-    def convert(value: Member | int) -> Member:
-        if is_number_of(value, enum_type):
-            return enum_type(value)
-        return typing.cast("Member", value)
-
-    return convert
-
-
-def optional(
-    converter: Callable[[Given], Converted],
-) -> Callable[[Given | None], Converted | None]:
-    """Says to type checkers that a field may be None, which converters return."""
-    return typing.cast("Callable[[Given | None], Converted | None]", converter)
+    name: str
+    type: Any  # without None
+    default: Any  # MISSING for a required field
 
 
 def c_name(name: str) -> str:
-    """Returns the name that a field has in the C struct.
+    """Returns the name of a field in the C struct.
 
     >>> c_name("diagonal_fill_begin")
     'DiagonalFillBegin'
@@ -87,16 +35,46 @@ def c_name(name: str) -> str:
 
 
 @functools.cache
-def field_types(cls: Any) -> dict[str, tuple[Any, bool]]:
-    """Returns the fields of a dataclass or a NamedTuple by name, in their order.
+def fields_of(cls: Any) -> Mapping[str, Field]:
+    """Returns the fields of a struct, in order, by their names in C or in a file.
 
-    Each is a type without None, and whether None is another alternative.
+    A field whose type includes None has a default.
     """
+    hints = typing.get_type_hints(cls, include_extras=True)
     fields = {}
-    for name, hint in typing.get_type_hints(cls).items():
+    for name, parameter in inspect.signature(cls).parameters.items():
+        key = c_name(name)
+        if issubclass(cls, tuple):  # of a file, such as valueCount
+            key = "$schema" if name == "schema" else name[0] + key[1:]
+        hint = hints[name]
+        default = parameter.default
         alternatives = typing.get_args(hint)
-        types = [each for each in alternatives if each is not type(None)]
-        optional = len(types) < len(alternatives)
-        if ClassVar not in (hint, typing.get_origin(hint)):
-            fields[name] = (typing.Union[*types] if optional else hint), optional
-    return fields
+        if types.NoneType in alternatives:
+            hint = typing.Union[*(t for t in alternatives if t is not types.NoneType)]
+            default = None
+        elif default is parameter.empty:
+            default = MISSING
+        fields[key] = Field(name, hint, default)
+    return types.MappingProxyType(fields)
+
+
+def is_enum(hint: Any) -> bool:
+    """Whether a type is an enum."""
+    return isinstance(hint, enum.EnumType)
+
+
+def convert_fields(struct: Any) -> None:
+    """Converts integers, sequences for tuples, and numbers for members of an enum.
+
+    Other values stay. The checks then refuse them, in messages that name the operator.
+    """
+    cls: Any = type(struct)
+    for field in fields_of(cls).values():
+        value = getattr(struct, field.name)
+        if field.type is int:
+            value = integer(value)
+        elif field.type == tuple[int, ...] and is_sequence(value):
+            value = tuple(map(integer, value))
+        elif is_enum(field.type) and is_number_of(value, field.type):
+            value = field.type(value)
+        vars(struct)[field.name] = value  # past the guard of a frozen dataclass

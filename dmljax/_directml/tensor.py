@@ -5,6 +5,7 @@ operator. The ranks and types that an operator takes are in its support table. `
 reads a tensor from a buffer.
 """
 
+import dataclasses
 import enum
 import math
 from collections.abc import Sequence
@@ -12,9 +13,8 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._arguments import integer
 from dmljax._check import ArgumentError, Naming, as_member, as_python, show
-from dmljax._directml.struct import Struct, field, integers, member, optional
+from dmljax._directml.struct import convert_fields
 from dmljax._types import MAX_ELEMENTS, packed_strides
 
 
@@ -70,7 +70,8 @@ class TensorFlags(enum.IntFlag, boundary=enum.STRICT):
     OWNED_BY_DML = 1
 
 
-class TensorDesc(Struct):
+@dataclasses.dataclass(frozen=True)
+class TensorDesc:
     """Describes how a buffer is read as a tensor, as DML_BUFFER_TENSOR_DESC does.
 
     The element at coordinate c lies at offset dot(c, strides) of the buffer, counted in
@@ -99,18 +100,18 @@ class TensorDesc(Struct):
     8
     """
 
-    data_type: DataType = field(converter=member(DataType))
-    sizes: tuple[int, ...] = field(converter=integers)
-    strides: tuple[int, ...] | None = field(converter=optional(integers), default=None)
-    total_tensor_size_in_bytes: int | None = field(
-        converter=optional(integer), default=None
-    )
-    flags: TensorFlags = field(converter=member(TensorFlags), default=TensorFlags.NONE)
-    guaranteed_base_offset_alignment: int = field(converter=integer, default=0)
+    __module__ = "dmljax"
+
+    data_type: DataType
+    sizes: tuple[int, ...]
+    strides: tuple[int, ...] | None = None
+    total_tensor_size_in_bytes: int | None = None
+    flags: TensorFlags = TensorFlags.NONE
+    guaranteed_base_offset_alignment: int = 0
 
     def __post_init__(self) -> None:
         """Converts the fields, and checks those on which other checks rely."""
-        super().__post_init__()
+        convert_fields(self)
         with Naming("TensorDesc"):
             as_member("data_type", self.data_type, DataType)
             as_member("flags", self.flags, TensorFlags)

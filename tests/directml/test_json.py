@@ -142,7 +142,7 @@ OBJECT = "an object with the fields of the C struct"
         (
             "PaddingValue",
             ["x", True, [1], {"A": 3}],
-            "a number, 'nan', 'inf' or '-inf'",
+            "a number, or for floats also 'nan', 'inf' or '-inf'",
         ),
         ("DimensionCount", [2.0, True, "1"], "an integer."),
         ("StartPadding", [1, {}, [1, "0"]], "a list of integers"),
@@ -157,7 +157,7 @@ def test_values_of_the_wrong_type(field, values, rule):
     call, path = (read, "desc") if field in FIELDS else (read_tensor, TENSOR)
     for value in values:
         shown = repr(value) if isinstance(value, str) else json.dumps(value)
-        text = f"field '{path}.{field}' is {shown[:50]}...; it must be {rule}"
+        text = f"the field '{path}.{field}' is {shown[:50]}...; it must be {rule}"
         assert_refused("PADDING", text, call, **{field: value})
 
 
@@ -166,13 +166,13 @@ def test_wrong_fields():
         (read, "desc", "Padding", "InputTensor, OutputTensor, Pad"),
         (read_tensor, TENSOR, "Desc", "DataType, Sizes"),
     ):
-        text = f"'{path}' has an unknown field '{name}'; its fields are {fields}"
+        text = f"there is no field '{path}.{name}'; the fields are {fields}"
         assert_refused("PADDING", text, call, **{name: {}})
     for name in FIELDS:
-        text = f"'desc' has no field '{name}', which is required"
+        text = f"the field 'desc.{name}' is null; it must be "
         assert_refused("PADDING", text, read, **{name: None})
-    text = f"'{TENSOR}' has no field 'DataType', which is required"
-    assert_refused("PADDING", text, read_tensor, DataType=None)
+    text = f"the field '{TENSOR}.DataType' is missing; it must be one of UNKNOWN, "
+    assert_refused("PADDING", text, read, InputTensor={"Sizes": [2, 3]})
     for name, desc in DESCRIPTORS.items():
-        text = f"field 'desc' is null; it must be {OBJECT}"
+        text = f"the field 'desc' is null; it must be {OBJECT}"
         assert_refused(name, text, desc.from_json, None)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from dmljax import TensorDesc
-from dmljax._directml.struct import c_name, field_types
+from dmljax._directml.struct import MISSING, Field, fields_of
 from dmljax._operators import DESCRIPTORS
 from tests.fuzz.descriptors import made
 from tests.samples import tensor
@@ -27,9 +27,10 @@ def as_written(value, hint):
 
 
 def written(struct):
-    types = field_types(type(struct)).items()
+    types = fields_of(type(struct)).values()
     fields = {
-        name: as_written(getattr(struct, name), hint) for name, (hint, _) in types
+        field.name: as_written(getattr(struct, field.name), field.type)
+        for field in types
     }
     return type(struct)(**fields)
 
@@ -39,8 +40,8 @@ def test_a_descriptor_is_a_value(name):
     """Fields get Python's types: these have a hash, and do not overflow."""
     cls = DESCRIPTORS[name]
     assert cls.operator == name
-    assert list(map(c_name, field_types(cls))) == DESCRIBED[name].fields.split()
-    first = next(iter(field_types(cls)))
+    assert list(fields_of(cls)) == DESCRIBED[name].fields.split()
+    first = next(iter(fields_of(cls).values())).name
     # A NaN differs from itself.
     for desc in (desc for desc in made(name, 10) if "nan" not in repr(desc)):
         same = written(desc)
@@ -55,14 +56,14 @@ def test_a_descriptor_is_a_value(name):
 
 def test_types_of_fields():
     """They are looked up once: `create_operator` asks for them several times."""
-    assert field_types(TensorDesc) is field_types(TensorDesc)
-    assert field_types(TensorDesc)["strides"] == (tuple[int, ...], True)
+    assert fields_of(TensorDesc) is fields_of(TensorDesc)
+    assert fields_of(TensorDesc)["Strides"] == ("strides", tuple[int, ...], None)
 
     class Example(typing.NamedTuple):
         optional: typing.Optional[int]  # noqa: UP045
         number: int | float
 
-    assert field_types(Example) == {
-        "optional": (int, True),
-        "number": (int | float, False),
+    assert fields_of(Example) == {
+        "optional": Field("optional", int, None),
+        "number": Field("number", int | float, MISSING),
     }

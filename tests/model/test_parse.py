@@ -108,7 +108,7 @@ def test_other_dispatchables():
 def test_fields_beside_the_type():
     beside = {"type": "PADDING", "dmlCompileType": "DmlCompileOp"} | m.pad()["desc"]
     assert m.padded("pad", beside) == [1, 1, 2, 3, 3]
-    assert "'desc' has an unknown field 'x'" in m.refused("pad", beside | {"x": 1})
+    assert "there is no field 'desc.x'" in m.refused("pad", beside | {"x": 1})
 
 
 def test_bindings_of_a_command_replace_those_of_the_dispatchable():
