@@ -96,7 +96,7 @@ def _bold(numbers: Sequence[float | None]) -> list[str]:
 
 def _span(ratios: Sequence[float]) -> str:
     """The least and the greatest, in bold if we are behind."""
-    shown = f"{min(ratios):.2f}–{max(ratios):.2f}"
+    shown = f"{min(ratios):.2f}\N{EN DASH}{max(ratios):.2f}"
     return f"**{shown}**" if round(max(ratios), 2) > BEHIND else shown
 
 
