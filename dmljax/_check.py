@@ -174,13 +174,14 @@ def require_same(
             )
 
 
-def is_number_of(value: Any, enum_type: type[enum.Enum]) -> bool:
-    """Whether `value` is the plain number of a member of an enum."""
+def is_number_of(value: Any, enum_type: Any) -> bool:
+    """Whether `value` is the plain number of a member, if the type is an enum."""
     # A boolean and a member of another enum are integers too, but mean something else.
     # So is NumPy's time, for NumPy.
     is_integer = isinstance(value, (int, np.integer))
     is_other = isinstance(value, (bool, enum.Enum, np.timedelta64))
-    return is_integer and not is_other and value in enum_type.__members__.values()
+    members = getattr(enum_type, "__members__", {})
+    return is_integer and not is_other and value in members.values()
 
 
 def as_member(name: str, value: Any, enum_type: type[Member]) -> Member:

@@ -7,7 +7,7 @@ descriptor's `output_shapes`, in a file named after the operator.
 import abc
 import dataclasses
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import numpy as np
@@ -29,7 +29,7 @@ from dmljax._check import (
     show,
 )
 from dmljax._directml.json import from_json, to_json
-from dmljax._directml.struct import c_name, convert_fields, fields_of, is_enum
+from dmljax._directml.struct import c_name, convert_fields, fields_of
 from dmljax._directml.support import FeatureLevel, SupportTable, check_support
 from dmljax._directml.tensor import DataType, TensorDesc, check_tensor
 
@@ -41,6 +41,15 @@ if TYPE_CHECKING:
 else:
     # Python's own TypeVar has a default from 3.13 on. Only type checkers need it.
     Result = typing.TypeVar("Result")
+
+
+# By the types of fields.
+CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {
+    int: as_integer,
+    tuple[int, ...]: as_sizes,
+    float: check_float,
+    int | float: check_float,
+}
 
 
 @typing.dataclass_transform(frozen_default=True)
@@ -126,33 +135,51 @@ class OperatorDesc(abc.ABC, Generic[Result]):
           TypeError: if a field must be an integer or a sequence, and is not.
         """
         with Naming(self.operator):
-            # The order decides which error a caller sees. Each check relies on those
-            # before it: types of fields, then each tensor by itself, then all.
-            for name, field in fields_of(type(self)).items():
-                value = getattr(self, field.name)
-                if value is not None or field.default is not None:
-                    _check_type(name, value, field.type)
-            tensors = self.tensors()
-            named = {c_name(name): tensor for name, tensor in tensors.items()}
-            for name, tensor in tensors.items():
-                check_tensor(c_name(name), tensor, output=name in self.outputs)
-            check_support(self.support, level, named)
-            for name, tensor in named.items():
-                check_x64(f"tensor '{name}'", tensor.dtype)
-            types = {}
-            for name in self.same_type:
-                if name in tensors:
-                    types[c_name(name)] = tensors[name].dtype
-            require_same("data types", types)
-            shapes = self.output_shapes(level)
-            for name, shape in zip(self.outputs, shapes, strict=True):
-                sizes = tensors[name].sizes
-                if sizes != shape:
-                    raise ArgumentError(
-                        f"mismatched tensor sizes. Tensor '{c_name(name)}' has "
-                        f"{show(sizes)}, while the inputs and attributes give it "
-                        f"{show(shape)}; both must be the same."
-                    )
+            # Each check relies on the checks before it.
+            self._check_fields()
+            self._check_tensors(level)
+            self._check_outputs(level)
+
+    def _check_fields(self) -> None:
+        """Requires values of the annotated types."""
+        for name, field in fields_of(type(self)).items():
+            value = getattr(self, field.name)
+            if value is None and field.default is None:
+                continue
+            if field.type in CHECKS:
+                CHECKS[field.type](name, value)
+            elif hasattr(field.type, "__members__"):
+                as_member(name, value, field.type)
+            elif not isinstance(value, field.type):
+                raise ArgumentError(
+                    f"{name} is {as_python(value)}; it must be {field.type.__name__}."
+                )
+
+    def _check_tensors(self, level: FeatureLevel) -> None:
+        """Checks each tensor by itself, then their types."""
+        tensors = self.tensors()
+        named = {c_name(name): tensor for name, tensor in tensors.items()}
+        for name, tensor in tensors.items():
+            check_tensor(c_name(name), tensor, output=name in self.outputs)
+        check_support(self.support, level, named)
+        for name, tensor in named.items():
+            check_x64(f"tensor '{name}'", tensor.dtype)
+        same = (name for name in self.same_type if name in tensors)
+        types = {c_name(name): tensors[name].dtype for name in same}
+        require_same("data types", types)
+
+    def _check_outputs(self, level: FeatureLevel) -> None:
+        """Requires the sizes that the inputs and attributes give."""
+        shapes = self.output_shapes(level)
+        for (name, tensor), shape in zip(
+            self.output_tensors().items(), shapes, strict=True
+        ):
+            if tensor.sizes != shape:
+                raise ArgumentError(
+                    f"mismatched tensor sizes. Tensor '{c_name(name)}' has "
+                    f"{show(tensor.sizes)}, while the inputs and attributes give it "
+                    f"{show(shape)}; both must be the same."
+                )
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires that the data type of a scalar field is the output's."""
@@ -201,17 +228,3 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         """
         with Naming(cls.operator):
             return typing.cast("typing.Self", from_json(cls, desc, "desc"))
-
-
-def _check_type(name: str, value: Any, cls: Any) -> None:
-    """Requires that the value of a field is of the type that is annotated."""
-    if cls is int:
-        as_integer(name, value)
-    elif cls == tuple[int, ...]:
-        as_sizes(name, value)
-    elif is_enum(cls):
-        as_member(name, value, cls)
-    elif float in (cls, *typing.get_args(cls)):
-        check_float(name, value)
-    elif not isinstance(value, cls):
-        raise ArgumentError(f"{name} is {as_python(value)}; it must be {cls.__name__}.")

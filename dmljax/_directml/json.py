@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmljax._check import ArgumentError, as_json, is_number_of, quoted
-from dmljax._directml.struct import fields_of, is_enum
+from dmljax._directml.struct import fields_of
 from dmljax._directml.tensor import TensorDesc
 
 
@@ -78,20 +78,20 @@ class Reader(NamedTuple):
         return result
 
 
-def instance(cls: Any) -> Callable[[Any], Any]:
-    """Makes a converter that takes the values of one type."""
-    # For `isinstance`, True is an integer.
-    return lambda value: value if type(value) is cls else None
+def exactly(*classes: type) -> Callable[[Any], Any]:
+    """Makes a converter for values of these types. For `isinstance`, True is an int."""
+    return lambda value: value if type(value) in classes else None
 
 
 def _number(value: Any) -> Any:
     if type(value) is str and value.lower() in ("nan", "inf", "-inf"):
-        return float(value)
-    return value if type(value) in (int, float) else None
+        value = float(value)
+    return exactly(int, float)(value)
 
 
-def _integers(value: Any) -> Any:
-    if isinstance(value, list) and all(type(item) is int for item in value):
+def integers(value: Any) -> tuple[int, ...] | None:
+    """Converts a list of integers."""
+    if type(value) is list and {int}.issuperset(map(type, value)):
         return tuple(value)
     return None
 
@@ -112,13 +112,13 @@ OBJECT = Reader("an object", lambda v: v if isinstance(v, Mapping) else None)
 NUMBER = Reader("a number, or for floats also 'nan', 'inf' or '-inf'", _number)
 # By the types of fields.
 READERS: Mapping[Any, Reader] = {
-    bool: Reader("true or false", instance(bool)),
-    str: Reader("a string", instance(str)),
-    int: Reader("an integer", instance(int)),
+    bool: Reader("true or false", exactly(bool)),
+    str: Reader("a string", exactly(str)),
+    int: Reader("an integer", exactly(int)),
     float: NUMBER,
     int | float: NUMBER,
-    tuple[int, ...]: Reader("a list of integers", _integers),
-    list[Any]: Reader("a list", instance(list)),
+    tuple[int, ...]: Reader("a list of integers", integers),
+    list[Any]: Reader("a list", exactly(list)),
     dict[str, Any]: OBJECT,
 }
 
@@ -129,12 +129,12 @@ def reader_of(hint: Any) -> Reader:
     for each in typing.get_args(hint):
         if isinstance(each, Reader):
             return each
-    if is_enum(hint):
-        names = ", ".join(hint.__members__)
-        return Reader(f"one of {names}", functools.partial(_member, hint))
     if dataclasses.is_dataclass(hint):
         return OBJECT._replace(expected="an object with the fields of the C struct")
-    return READERS[hint]
+    if hint in READERS:
+        return READERS[hint]
+    names = ", ".join(hint.__members__)
+    return Reader(f"one of {names}", functools.partial(_member, hint))
 
 
 def from_json(hint: Any, value: Any, path: str) -> Any:

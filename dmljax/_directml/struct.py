@@ -4,7 +4,6 @@ A struct is a frozen dataclass with the fields of a struct of the C header, or a
 NamedTuple with the fields of an object in a model file. This module knows none of them.
 """
 
-import enum
 import functools
 import inspect
 import types
@@ -58,11 +57,6 @@ def fields_of(cls: Any) -> Mapping[str, Field]:
     return types.MappingProxyType(fields)
 
 
-def is_enum(hint: Any) -> bool:
-    """Whether a type is an enum."""
-    return isinstance(hint, enum.EnumType)
-
-
 def convert_fields(struct: Any) -> None:
     """Converts integers, sequences for tuples, and numbers for members of an enum.
 
@@ -75,6 +69,6 @@ def convert_fields(struct: Any) -> None:
             value = integer(value)
         elif field.type == tuple[int, ...] and is_sequence(value):
             value = tuple(map(integer, value))
-        elif is_enum(field.type) and is_number_of(value, field.type):
+        elif is_number_of(value, field.type):
             value = field.type(value)
         vars(struct)[field.name] = value  # past the guard of a frozen dataclass

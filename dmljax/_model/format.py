@@ -12,7 +12,7 @@ from typing import Annotated, Any, NamedTuple
 
 from dmljax._check import DescriptorError, ModelError, listed, quoted
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.json import NUMBER, OBJECT, READERS, Reader, read_fields
+from dmljax._directml.json import NUMBER, OBJECT, READERS, Reader, integers, read_fields
 from dmljax._directml.struct import fields_of
 from dmljax._directml.support import UP_TO_64_BITS, FeatureLevel
 from dmljax._directml.tensor import DataType
@@ -44,25 +44,20 @@ def at_place(place: str) -> Iterator[None]:
 # The types of fields. A converter returns None for a value that the type lacks.
 
 
-def _uint64(value: Any) -> int | None:
-    return value if type(value) is int and 0 <= value < 2**64 else None
-
-
 def _sizes(value: Any) -> tuple[int, ...] | None:
-    sizes = READERS[tuple[int, ...]].convert(value)
-    fits = sizes is not None and all(1 <= size < 2**32 for size in sizes)
+    sizes = integers(value)
+    fits = all(1 <= size < 2**32 for size in sizes or ())
     return sizes if fits else None
 
 
 def _data_type(value: Any) -> DataType | None:
-    name = value.removeprefix(DataType.C_PREFIX) if type(value) is str else ""
+    name = str(value).removeprefix(DataType.C_PREFIX)
     return DataType[name] if name in (*DATA_TYPES, "UNKNOWN") else None
 
 
 def _execution_flags(value: Any) -> Any:
     for flag in value if type(value) is list else [value]:
-        text = flag if type(flag) is str else ""
-        if text.removeprefix("DML_EXECUTION_FLAG_") not in EXECUTION_FLAGS:
+        if str(flag).removeprefix("DML_EXECUTION_FLAG_") not in EXECUTION_FLAGS:
             return None
     return value
 
@@ -120,7 +115,13 @@ def _bindings(value: Any) -> dict[str, Any] | None:
     return views
 
 
-UINT64 = Annotated[int, Reader("an integer from 0 to 2^64 - 1", _uint64)]
+UINT64 = Annotated[
+    int,
+    Reader(
+        "an integer from 0 to 2^64 - 1",
+        lambda v: v if type(v) is int and 0 <= v < 2**64 else None,
+    ),
+]
 SIZES = Annotated[
     tuple[int, ...], Reader("a list of integers, each from 1 to 2^32 - 1", _sizes)
 ]

@@ -31,21 +31,11 @@ class Targets:
     clobber: bool = True  # whether a file that is there already may be replaced
     # Without `clobber`: the files of the commands that were checked so far.
     planned: set[Path] = dataclasses.field(default_factory=set)
-    resolved: dict[str, Path] = dataclasses.field(default_factory=dict)
-
-    def resolve(self, name: str) -> Path:
-        """Returns the path of a file, without links: the same path in each call.
-
-        A file that becomes a link after the check is not written through the link.
-        """
-        if name not in self.resolved:
-            self.resolved[name] = Path(os.path.realpath(self.folder / name))
-        return self.resolved[name]
 
 
-# The commands that print or write, by their places in messages, each with the
-# resource that it shows.
-Shown = Mapping[str, tuple[Print | WriteFile, Version]]
+# The commands that print or write, by their places in messages. Each has the resource
+# that it shows, and the path of its file, if it writes one.
+Shown = Mapping[str, tuple[Print | WriteFile, Version, Path]]
 
 
 def text_of(
@@ -98,15 +88,18 @@ def show_on(stream: Any, text: str) -> str:
 
 def check_output(
     command: Print | WriteFile, resource: Resource, targets: Targets
-) -> None:
-    """Requires that a command can show its resource."""
+) -> Path:
+    """Requires that a command can show its resource, and returns the path of a file.
+
+    The path has no links: if the file becomes a link later, we replace the link.
+    """
     if isinstance(command, Print):
         if resource.data_type == DataType.UNKNOWN:
             raise ModelError(
                 f"the resource {quoted(command.resource)} has a list of elements with "
                 "their own types and cannot be printed; write it to a file."
             )
-        return
+        return Path()
     path = _check_target(command.target_path, targets)
     ending = path.suffix.lower()
     sizes = command.dimensions or resource.values.shape
@@ -129,13 +122,14 @@ def check_output(
                 f"the field 'dimensions' has {len(sizes)} elements; a .npy file has at "
                 "most 64 dimensions."
             )
+    return path
 
 
 def _check_target(name: str, targets: Targets) -> Path:
-    """Returns the path of a file without links. We must be able to write it."""
+    """Returns the path of a file, without links, that we are able to write."""
     target = f"targetPath {quoted(name, LONGEST_PATH)}"
     try:
-        path = targets.resolve(name)
+        path = Path(os.path.realpath(targets.folder / name))
         exists = True
         os.stat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -185,12 +179,13 @@ def _encode(
     return content, f"{len(content)} raw bytes"
 
 
-def _write_file(command: WriteFile, values: np.ndarray, targets: Targets) -> str:
+def _write_file(
+    command: WriteFile, path: Path, values: np.ndarray, targets: Targets
+) -> str:
     """Writes a file, and returns a line about it.
 
     We write a file of another name and rename it, so that nobody reads half of a file.
     """
-    path = targets.resolve(command.target_path)
     sizes = command.dimensions or values.shape
     replaced = os.path.exists(path)
     # A name has at most 255 bytes, and a character up to 4.
@@ -224,16 +219,16 @@ def write_outputs(
 ) -> list[str]:
     """Writes the files of a model, and returns a line about each."""
     lines = []
-    for place, (command, version) in shown.items():
+    for place, (command, version, path) in shown.items():
         if isinstance(command, WriteFile):
             with at_place(place):
-                lines.append(_write_file(command, versions[version], targets))
+                lines.append(_write_file(command, path, versions[version], targets))
     return lines
 
 
 def print_outputs(shown: Shown, versions: Mapping[Version, np.ndarray]) -> None:
     """Prints the text of the commands ``print``, in their order."""
-    for place, (command, version) in shown.items():
+    for place, (command, version, _) in shown.items():
         if isinstance(command, Print):
             values = versions[version]
             with at_place(place):

@@ -12,7 +12,7 @@ import json
 import math
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
 
@@ -103,8 +103,26 @@ def parse_model(
     dispatches = {}
     shown = {}
     writes: Counter[str] = Counter()
+    for where, command in _commands(place, sections.commands):
+        with at_place(where):
+            if isinstance(command, DispatchFields):
+                dispatch = _bind(command, dispatchables, resources, writes, room)
+                dispatches[where] = dispatch
+            else:
+                name = command.resource
+                _check_names("resource", resources, name)
+                path = check_output(command, resources[name], targets)
+                shown[where] = command, (name, writes[name]), path
+                # The program returns these elements beside those at the end.
+                room.take(resources[name].values.size)
+    last = [(name, writes[name]) for name in resources]
+    return Model(place, resources, dispatches, shown, last)
+
+
+def _commands(place: str, values: list[Any]) -> Iterator[tuple[str, Any]]:
+    """Decodes the commands one by one, and yields each behind its place."""
     classes = {"dispatch": DispatchFields, "print": Print, "writefile": WriteFile}
-    for index, value in enumerate(sections.commands, 1):
+    for index, value in enumerate(values, 1):
         where = f"{place}, command {index}"
         with at_place(where):
             kind = read_type(value)
@@ -116,18 +134,7 @@ def parse_model(
                     "writeFile."
                 )
             command = decode(classes[kind.lower()], value)
-            if isinstance(command, DispatchFields):
-                dispatch = _bind(command, dispatchables, resources, writes, room)
-                dispatches[where] = dispatch
-            else:
-                name = command.resource
-                _check_names("resource", resources, name)
-                check_output(command, resources[name], targets)
-                shown[where] = command, (name, writes[name])
-                # The program returns these elements beside those at the end.
-                room.take(resources[name].values.size)
-    last = [(name, writes[name]) for name in resources]
-    return Model(place, resources, dispatches, shown, last)
+        yield where, command
 
 
 def _load(source: Any) -> Any:

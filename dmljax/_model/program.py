@@ -65,7 +65,7 @@ def program(
     dispatch writes if a command shows them or if they are the last. A model may have
     many other resources, and each would take time to compile.
     """
-    returned = {version for _, version in model.shown.values()}.union(model.last)
+    returned = {version for _, version, _ in model.shown.values()}.union(model.last)
 
     def dmljax_model(initial: dict[str, Array]) -> dict[Version, Array]:
         state = dict(initial)
