@@ -31,7 +31,6 @@ from dmljax._call import check_elements, compiled
 from dmljax._check import (
     ArgumentError,
     ArgumentTypeError,
-    DescriptorError,
     as_python,
     public,
     require_same,
@@ -172,6 +171,7 @@ parts=None)
         return MAX_ELEMENTS if is_described else self.coordinates.shape[-2]
 
     @property
+    @public
     def valid(self) -> Array:
         """Which rows are not past the count: bools, (K,), or (P, K) with `parts`.
 
@@ -185,7 +185,7 @@ parts=None)
         [True, True, False]
         """
         if self._why == "descriptor":
-            raise DescriptorError(f"NonzeroCoordinates.valid: {LOST['descriptor']}")
+            raise ArgumentError(LOST[self._why])
         return _valid(self.count, self._rows)
 
     @overload
@@ -230,15 +230,16 @@ parts=None)
         """
         names, leaves, tree = _leaves("x", x)
         arrays = list(map(as_array, names, leaves))
-        if type(fill_value) is int and fill_value == 0:
-            # The program has its own zeros: nothing is sent to the device.
-            return tree.unflatten(_take(self, arrays, None, tuple(names)))
-        fill_names, fills = _leaves_like("fill_value", fill_value, names, tree)
-        scalars: list[Any] = []
-        named = zip(fill_names, fills, names, arrays, strict=True)
-        for fill_name, fill, name, array in named:
-            scalar = as_scalar(fill_name, fill, array.dtype, owner=name)
-            scalars.append(scalar)
+        # For 0, the program has its own zeros: nothing is sent to the device.
+        scalars: list[Any] | None = None
+        if not (type(fill_value) is int and fill_value == 0):
+            fill_names, fills = _leaves_like("fill_value", fill_value, names, tree)
+            scalars = [
+                as_scalar(fill_name, fill, array.dtype, owner=name)
+                for fill_name, fill, name, array in zip(
+                    fill_names, fills, names, arrays, strict=True
+                )
+            ]
         return tree.unflatten(_take(self, arrays, scalars, tuple(names)))
 
     @overload
