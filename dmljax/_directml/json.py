@@ -12,14 +12,13 @@ import math
 import re
 import typing
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING
 from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmljax._check import ArgumentError, as_json, is_number_of, quoted
-from dmljax._directml.struct import fields_of
+from dmljax._directml.struct import MISSING, fields_of
 from dmljax._directml.tensor import TensorDesc
 
 
@@ -67,7 +66,7 @@ class Reader(NamedTuple):
     """Reads the JSON values of a type."""
 
     expected: str  # the end of a message: "it must be ..."
-    convert: Callable[[Any], Any]  # returns None for a value that the type lacks
+    convert: Callable[[Any], Any]  # returns None for a value of another type
 
     def read(self, value: Any, what: str) -> Any:
         """Reads a value, which may be MISSING. Errors call it `what`."""
@@ -125,7 +124,7 @@ READERS: Mapping[Any, Reader] = {
 
 @functools.cache
 def reader_of(hint: Any) -> Reader:
-    """Returns the reader of a type: its own in `Annotated`, or that of `READERS`."""
+    """Returns the reader of a type: from `Annotated`, or else from `READERS`."""
     for each in typing.get_args(hint):
         if isinstance(each, Reader):
             return each

@@ -1,7 +1,7 @@
 """The fields of structs: their names and types, and what callers may write for them.
 
 A struct is a frozen dataclass with the fields of a struct of the C header, or a
-NamedTuple with the fields of an object in a model file. This module knows none of them.
+NamedTuple with the fields of an object in a model file. This module knows no struct.
 """
 
 import functools
@@ -9,11 +9,13 @@ import inspect
 import types
 import typing
 from collections.abc import Mapping
-from dataclasses import MISSING
 from typing import Any, NamedTuple
 
 from dmljax._arguments import integer, is_sequence
 from dmljax._check import is_number_of
+
+# The default of a required field, and a value that an object of JSON lacks.
+MISSING = inspect.Parameter.empty
 
 
 class Field(NamedTuple):
@@ -37,7 +39,7 @@ def c_name(name: str) -> str:
 def fields_of(cls: Any) -> Mapping[str, Field]:
     """Returns the fields of a struct, in order, by their names in C or in a file.
 
-    A field whose type includes None has a default.
+    None is the default of each field that may be None.
     """
     hints = typing.get_type_hints(cls, include_extras=True)
     fields = {}
@@ -51,10 +53,8 @@ def fields_of(cls: Any) -> Mapping[str, Field]:
         if types.NoneType in alternatives:
             hint = typing.Union[*(t for t in alternatives if t is not types.NoneType)]
             default = None
-        elif default is parameter.empty:
-            default = MISSING
         fields[key] = Field(name, hint, default)
-    return types.MappingProxyType(fields)
+    return fields
 
 
 def convert_fields(struct: Any) -> None:

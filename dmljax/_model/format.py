@@ -7,13 +7,12 @@ no descriptor has brings its reader with it.
 import contextlib
 import types
 from collections.abc import Iterator, Mapping
-from dataclasses import MISSING
 from typing import Annotated, Any, NamedTuple
 
 from dmljax._check import DescriptorError, ModelError, listed, quoted
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.json import NUMBER, OBJECT, READERS, Reader, integers, read_fields
-from dmljax._directml.struct import fields_of
+from dmljax._directml.struct import MISSING, fields_of
 from dmljax._directml.support import UP_TO_64_BITS, FeatureLevel
 from dmljax._directml.tensor import DataType
 from dmljax._operators import DESCRIPTORS
@@ -41,7 +40,7 @@ def at_place(place: str) -> Iterator[None]:
         raise ModelError(f"{place}: it is nested too deeply.") from error
 
 
-# The types of fields. A converter returns None for a value that the type lacks.
+# The types of fields. A converter returns None for a value of another type.
 
 
 def _sizes(value: Any) -> tuple[int, ...] | None:
@@ -145,8 +144,8 @@ DESC = Annotated[
 VALUES = Annotated[Any, Reader("a list or an object", _values)]
 
 
-# The objects. A field has the name that it has in the file, in snake_case. We check
-# fields that mean nothing to our operators ("ignored") all the same.
+# The objects. A field has its name in the file, in snake_case. An "ignored" field means
+# nothing to our operators, and is checked all the same.
 
 
 class Element(NamedTuple):

@@ -11,7 +11,6 @@ import itertools
 import json
 import math
 import os
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple, TextIO
@@ -40,13 +39,13 @@ from dmljax._model.values import Resource, Version, make_resource
 
 
 class Binding(NamedTuple):
-    """A tensor, and the bytes of a resource that it spans, up to before `end`."""
+    """A tensor, and its bytes in a resource, from `begin` to before `end`."""
 
     tensor: TensorDesc
     resource: str
     begin: int
     end: int
-    owned: bool  # whether it is an input that keeps the initial bytes of the resource
+    owned: bool  # an input that keeps the initial bytes of the resource
 
 
 class Dispatch(NamedTuple):
@@ -55,17 +54,16 @@ class Dispatch(NamedTuple):
     desc: OperatorDesc
     inputs: list[Binding]
     outputs: list[Binding]
-    written: list[Version]  # the resources of the outputs after it
 
 
 class Model(NamedTuple):
-    """A model that was checked. Only the machine can fail to run it now."""
+    """A checked model. Now only the machine can fail to run it."""
 
     place: str  # its name in messages
     resources: Mapping[str, Resource]
     dispatches: Mapping[str, Dispatch]  # by their places in messages
     shown: Shown
-    last: list[Version]  # the resources at the end
+    last: Mapping[str, Version]  # the resources at the end
 
 
 def parse_model(
@@ -102,20 +100,21 @@ def parse_model(
             resources[name] = make_resource(fields, folder, room)
     dispatches = {}
     shown = {}
-    writes: Counter[str] = Counter()
+    last: dict[str, Version] = {name: (name, "") for name in resources}
     for where, command in _commands(place, sections.commands):
         with at_place(where):
             if isinstance(command, DispatchFields):
-                dispatch = _bind(command, dispatchables, resources, writes, room)
+                dispatch = _bind(command, dispatchables, resources, room)
                 dispatches[where] = dispatch
+                for binding in dispatch.outputs:
+                    last[binding.resource] = binding.resource, where
             else:
                 name = command.resource
                 _check_names("resource", resources, name)
                 path = check_output(command, resources[name], targets)
-                shown[where] = command, (name, writes[name]), path
+                shown[where] = command, last[name], path
                 # The program returns these elements beside those at the end.
                 room.take(resources[name].values.size)
-    last = [(name, writes[name]) for name in resources]
     return Model(place, resources, dispatches, shown, last)
 
 
@@ -148,7 +147,7 @@ def _load(source: Any) -> Any:
     if not isinstance(source, Mapping):
         return read_jsonc(read_stream(source))
     # A dict is read by way of JSON: tuples become lists, and keys become names. Unlike
-    # a file, it may have NaN and infinity, and its text has no limit.
+    # a file, a dict may hold NaN and infinity, and its text has no limit.
     try:
         text = json.dumps(dict(source))
     except (TypeError, ValueError) as error:
@@ -157,7 +156,7 @@ def _load(source: Any) -> Any:
 
 
 def _check_names(what: str, parts: Mapping[str, Any], *names: str) -> None:
-    """Requires that parts of the model have these names."""
+    """Requires parts of the model with these names."""
     for name in names:
         if name not in parts:
             raise ModelError(
@@ -170,10 +169,9 @@ def _bind(
     command: DispatchFields,
     dispatchables: Mapping[str, Dispatchable],
     resources: Mapping[str, Resource],
-    writes: Counter[str],
     room: Room,
 ) -> Dispatch:
-    """Places the tensors of a dispatch in their resources, and counts its writes."""
+    """Places the tensors of a dispatch in their resources."""
     _check_names("dispatchable", dispatchables, command.dispatchable)
     _check_names("resource", resources, *(v.name for v in command.bindings.values()))
     dispatchable = dispatchables[command.dispatchable]
@@ -207,24 +205,18 @@ def _bind(
                 "bind it again."
             )
         bindings[field] = Binding(tensor, view.name, begin, end, owned)
-        # With strides of 0, a tensor has more elements than its resource. They are not
-        # kept, so we compare them with the limit itself.
+        # With strides of 0, a tensor may have more elements than its resource. The
+        # program does not keep them, so each tensor gets the whole limit.
         Room(room.limit).check(math.prod(tensor.sizes), f"tensor '{name}'")
     _check_apart(desc, bindings)
     outputs = [bindings.pop(field) for field in desc.outputs]
-    written = []
-    # Their order is a part of the program that JAX looks up in a persistent cache. A
-    # set has another order in each process.
-    for name in sorted({binding.resource for binding in outputs}):
-        writes[name] += 1
-        written.append((name, writes[name]))
-    return Dispatch(desc, list(bindings.values()), outputs, written)
+    return Dispatch(desc, list(bindings.values()), outputs)
 
 
 def _place_tensor(
     name: str, tensor: TensorDesc, view: BufferView, resource: Resource
 ) -> tuple[int, int]:
-    """Returns the bytes of a tensor, in a resource that has room for it."""
+    """Returns the bytes of a tensor in its resource, which must have room."""
     # The tensor may use the bytes from `begin` to before `limit`.
     size = limit = resource.content.nbytes
     width = view.element_size_in_bytes or resource.values.itemsize
@@ -258,7 +250,7 @@ def _place_tensor(
 
 
 def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
-    """Requires that no two outputs span the same part of a resource.
+    """Refuses two outputs in the same part of a resource.
 
     No page of DirectML says which output would be left there.
     """

@@ -17,8 +17,8 @@ from dmljax._model.values import Version
 def execute(model: Model, device: jax.Device | None) -> dict[Version, np.ndarray]:
     """Compiles the program of a model, and runs it.
 
-    Returns the elements of the resources that commands show, and of those at the end.
-    An error of the compiler or of the device is an error of the model.
+    Returns the elements of resources: initial, shown by commands, and final. An error
+    of the compiler or the device is an error of the model.
     """
     try:
         # A model is one compiled program, and may have NaNs to move. JAX's settings for
@@ -31,13 +31,13 @@ def execute(model: Model, device: jax.Device | None) -> dict[Version, np.ndarray
         raise ModelError(
             f"{model.place}: the device could not run it: {one_line(str(error))}"
         ) from error
-    versions = {(name, 0): model.resources[name].values for name in model.resources}
+    versions = {(name, ""): r.values for name, r in model.resources.items()}
     versions.update(written)
     return versions
 
 
 def initial_state(model: Model) -> dict[str, np.ndarray]:
-    """Returns the initial content of the resources that are bound.
+    """Returns the initial content of the bound resources.
 
     The program holds the elements of a resource if all its tensors have its type, begin
     at a whole element, and end within the elements that are shown. Otherwise it holds
@@ -61,11 +61,12 @@ def program(
 ) -> Callable[[dict[str, Array]], dict[Version, Array]]:
     """Makes one function of all dispatches, from the initial content of the resources.
 
-    It takes the resources that a dispatch binds, and returns the versions that a
-    dispatch writes if a command shows them or if they are the last. A model may have
-    many other resources, and each would take time to compile.
+    The function takes the bound resources. After each dispatch, it returns the written
+    resources that a command shows or that stay to the end. A model may have many other
+    resources, and each would take time to compile.
     """
-    returned = {version for _, version, _ in model.shown.values()}.union(model.last)
+    returned = {version for _, version, _ in model.shown.values()}
+    returned |= set(model.last.values())
 
     def dmljax_model(initial: dict[str, Array]) -> dict[Version, Array]:
         state = dict(initial)
@@ -73,11 +74,12 @@ def program(
         for place, command in model.dispatches.items():
             with at_place(place):
                 _apply(command, state, initial)
-            for version in command.written:
-                if version in returned:
-                    name, _ = version
+            # A set has another order in each process, and JAX would not find the
+            # program in a persistent cache.
+            for name in sorted({binding.resource for binding in command.outputs}):
+                if (name, place) in returned:
                     values = model.resources[name].values
-                    versions[version] = _elements(
+                    versions[name, place] = _elements(
                         state[name], values.dtype, 0, values.nbytes
                     )
         return versions
@@ -88,35 +90,34 @@ def program(
 def _apply(
     command: Dispatch, state: dict[str, Array], initial: Mapping[str, Array]
 ) -> None:
-    """Runs a dispatch, and replaces the resources that it writes."""
+    """Runs a dispatch, and replaces the written resources."""
     arrays = []
     for tensor, name, begin, end, owned in command.inputs:
         buffer = initial[name] if owned else state[name]
         arrays.append(read(tensor, _elements(buffer, tensor.dtype, begin, end)))
     results = command.desc.evaluate(*arrays)
     # Two outputs may lie in a resource: each is written to the last state.
-    for binding, result in zip(command.outputs, results, strict=True):
-        tensor, name, begin, end, _ = binding
+    outputs = zip(command.outputs, results, strict=True)
+    for (tensor, name, begin, end, _), result in outputs:
         buffer = state[name]
         elements = _elements(buffer, tensor.dtype, begin, end)
         written = write(tensor, result, elements)
         if buffer.dtype != tensor.dtype:
             written = _reinterpreted(written, buffer.dtype).ravel()
         start = begin // buffer.dtype.itemsize
-        before = buffer[:start]
-        after = buffer[start + written.size :]
-        state[name] = jnp.concatenate([before, written, after])
+        end = start + written.size
+        state[name] = jnp.concatenate([buffer[:start], written, buffer[end:]])
 
 
 def _elements(buffer: Array, dtype: np.dtype, begin: int, end: int) -> Array:
     """Returns some bytes of a buffer as elements of a type.
 
-    A buffer that is bound as another type than its own holds bytes. The bytes of an
-    element are in little-endian order, as they are on every platform of JAX.
+    A buffer bound as another type than its own holds bytes, in little-endian order, as
+    on every platform of JAX.
     """
-    # We take only as many elements as a tensor spans. When each dispatch took the rest
-    # of the buffer, XLA's compiler for CPUs needed 7 s for 200 dispatches on one
-    # buffer, and overflowed its stack for 400 (JAX 0.10.2).
+    # We take no more elements than a tensor spans. When each dispatch took the rest of
+    # the buffer, XLA's compiler for CPUs was slow for some hundred dispatches on one
+    # buffer, and then overflowed its stack.
     width = dtype.itemsize
     if buffer.dtype == dtype:
         return buffer[begin // width : end // width]
@@ -130,7 +131,7 @@ def _reinterpreted(values: Array, dtype: np.dtype) -> Array:
     """Returns the same bytes as elements of a type.
 
     A program may return values and their bytes, too. Without the barrier, XLA's
-    compiler for GPUs puts both into one kernel, and a check that fails there ends the
-    process (JAX 0.11.2; openxla/xla#47373 is about the same check).
+    compiler for GPUs puts both into one kernel, where a failed check ends the process
+    (openxla/xla#47373 is about the same check).
     """
     return lax.bitcast_convert_type(lax.optimization_barrier(values), dtype)

@@ -96,7 +96,8 @@ def run_model(
     versions = execute(parsed, found)
     write_outputs(parsed.shown, versions, targets)
     print_outputs(parsed.shown, versions)
-    return {name: np.array(versions[name, count]) for name, count in parsed.last}
+    last = parsed.last.items()
+    return {name: np.array(versions[version]) for name, version in last}
 
 
 # Devices

@@ -29,13 +29,14 @@ class Resource(NamedTuple):
 
     data_type: DataType  # of the initial values; UNKNOWN for a list of mixed types
     content: np.ndarray  # all initial bytes
-    # The elements that commands show, a view of `content`. For mixed types these are
+    # The elements for commands to show, a view of `content`. For mixed types these are
     # bytes, which only `writeFile` shows.
     values: np.ndarray
 
 
-# A resource after some of the dispatches that write it: its name, and their count.
-Version = tuple[str, int]
+# A resource at some time: its name, and the place of the last dispatch that wrote to the
+# resource, "" for the initial values.
+Version = tuple[str, str]
 
 
 def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
@@ -51,7 +52,7 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
         data_type = DataType[values.dtype.name.upper()]
         field, what = "sourcePath", quoted(fields.initial_values.source_path)
     # Without `sizeInBytes`, the bytes of a buffer are rounded up to a multiple of 4, as
-    # a tensor's bytes are. The bytes that rounding adds are not shown.
+    # a tensor's bytes are. Commands do not show the added bytes.
     shown = values.nbytes
     size = -(-shown // 4) * 4
     if fields.size_in_bytes is not None:
@@ -124,7 +125,7 @@ def _as_array(values: Any, data_type: DataType, what: str) -> np.ndarray:
 
 
 def _join_mixed(elements: list[Element], data_type: DataType) -> np.ndarray:
-    """Joins the bytes of elements that each have their own type, without gaps."""
+    """Joins the bytes of elements of mixed types, without gaps."""
     if data_type != DataType.UNKNOWN:
         raise ModelError(
             f"the field 'initialValuesDataType' is {data_type.name}, while the initial "
@@ -143,7 +144,7 @@ def _join_mixed(elements: list[Element], data_type: DataType) -> np.ndarray:
 
 
 def _generate(values: Repeated | Steps, data_type: DataType, room: Room) -> np.ndarray:
-    """Makes the values that an object describes."""
+    """Makes repeated values or steps."""
     room.check(values.value_count, "it")
     if isinstance(values, Repeated):
         value = _as_array(values.value, data_type, "the field 'value'")
