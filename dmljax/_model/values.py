@@ -34,8 +34,8 @@ class Resource(NamedTuple):
     values: np.ndarray
 
 
-# A resource at some time: its name, and the place of the last dispatch that wrote to the
-# resource, "" for the initial values.
+# A resource at some time: its name, and the place of the last dispatch with it as an
+# output, or "" for the initial values.
 Version = tuple[str, str]
 
 
