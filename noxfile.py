@@ -23,6 +23,7 @@ nox.options.default_venv_backend = "uv|virtualenv"
 
 OLDEST, NEWEST = "3.11", "3.13"
 PYTEST = ("python", "-m", "pytest", "-q", "--dist", "worksteal")
+OPTIMIZED = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
 SPHINX = ("sphinx-build", "-q", "-W", "-b", "html", "docs", "docs/_build/html")
 # What the sessions `minimum` and `newest` leave out, since it does not depend on JAX or
 # simulates kernels. Single forms run in the session `tests`; test_results.py has each
@@ -82,15 +83,6 @@ def tests(session: nox.Session) -> None:
 
 
 @nox.session(python=OLDEST)
-def optimized(session: nox.Session) -> None:
-    """Results of programs that LLVM optimizes, as it does users' programs."""
-    session.install("-e", ".[test]")
-    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
-    tests = "tests/transforms/test_results.py"
-    session.run(*PYTEST, "-n", "auto", tests, *session.posargs, env=flags)
-
-
-@nox.session(python=OLDEST)
 def slow(session: nox.Session) -> None:
     """The tests that README's command leaves out, and long programs of pages."""
     session.install("-e", ".[test,clients]")
@@ -99,15 +91,18 @@ def slow(session: nox.Session) -> None:
 
 @nox.session(python=NEWEST)
 def newest(session: nox.Session) -> None:
-    """The newest Python and JAX: users' programs, and README's tests but `LEFT_OUT`.
+    """The newest Python and JAX: README's tests but `LEFT_OUT`.
 
-    It also installs ONNX, for its own tests and for docs/how_to/onnx.md.
+    Results are those of programs that LLVM optimizes, as users have them. ONNX is for
+    its own tests and for docs/how_to/onnx.md.
     """
-    session.install("-e", ".[test,clients,onnx]")
+    session.install("-e", ".[test,onnx]")
     session.run("python", "-c", "import jax, sys; print(sys.version, jax.__version__)")
-    session.run(*PYTEST, "-n", "auto", *but_left_out(), *session.posargs)
+    run = functools.partial(session.run, *PYTEST, "-n", "auto")
+    results = "tests/transforms/test_results.py"
+    run(f"--ignore={results}", *but_left_out(), *session.posargs)
     # jax.numpy differs between versions.
-    session.run(*PYTEST, "-m", "", "tests/fuzz/test_doors.py")
+    run(results, "tests/fuzz/test_doors.py", "-m", "", *session.posargs, env=OPTIMIZED)
 
 
 @nox.session(python=OLDEST)
@@ -227,8 +222,7 @@ def gpu(session: nox.Session) -> None:
     With several GPUs, write `nox -s gpu -- -n 4`.
     """
     session.install("-e", ".[test,clients]", "jax[cuda13]")
-    flags = {"XLA_FLAGS": "--xla_backend_optimization_level=3"}
-    session.run(*PYTEST, "-n", "15", "-m", "", *session.posargs, env=flags)
+    session.run(*PYTEST, "-n", "15", "-m", "", *session.posargs, env=OPTIMIZED)
 
 
 @nox.session(python=OLDEST)
