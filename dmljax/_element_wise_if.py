@@ -5,6 +5,7 @@ Its descriptor is in `_directml`. Most of the code decides the type of a scalar 
 
 from __future__ import annotations
 
+import contextlib
 from typing import Any
 
 import jax
@@ -114,7 +115,14 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
         remedy = same_type("a", a.dtype, b.dtype)
     require_same("data types", {B: b.dtype, A: a.dtype}, remedy)
     sizes = {CONDITION: condition.shape, A: a.shape, B: b.shape}
-    remedy = _same_sizes(*sizes.values())
+    remedy = ""
+    with contextlib.suppress(ValueError):
+        jnp.broadcast_shapes(*sizes.values())
+        remedy = " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))"
+        ranks = {len(shape) for shape in sizes.values() if shape}
+        if len(ranks) != 1:
+            remedy += " if their last dimensions belong together"
+        remedy += "."
     # Scalars are shared.
     sizes = {name: shape for name, shape in sizes.items() if shape or name == CONDITION}
     require_same("sizes", sizes, remedy)
@@ -122,19 +130,6 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
     return jnp.where(
         lax.convert_element_type(condition, bool), drop_weak_type(a), drop_weak_type(b)
     )
-
-
-def _same_sizes(*shapes: tuple[int, ...]) -> str:
-    """Says how all operands get the same sizes, where broadcasting is safe."""
-    ranks = {len(shape) for shape in shapes if shape}
-    try:
-        jnp.broadcast_shapes(*shapes)
-    except ValueError:
-        return ""
-    write = " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))"
-    if len(ranks) == 1:
-        return f"{write}."
-    return f"{write} if their last dimensions belong together."
 
 
 def promotion_rank(array: Array) -> int:

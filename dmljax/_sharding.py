@@ -121,7 +121,7 @@ def _by_shard_map(
     are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
     if not (are_explicit or manual):
         return function  # XLA divides along the axes of other kinds
-    divided: Callable[..., Any] = jax.shard_map(
+    return jax.shard_map(
         function,
         mesh=mesh,
         in_specs=tuple(sharding.spec for sharding in shardings),
@@ -134,7 +134,6 @@ def _by_shard_map(
         # these axes can't make the operands vary alike.
         check_vma=bool(manual_axes(jax.typeof(0))),
     )
-    return divided
 
 
 def by_xla(
