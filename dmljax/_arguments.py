@@ -26,8 +26,8 @@ from jax.typing import ArrayLike, DTypeLike
 from dmljax._check import ArgumentError, ArgumentTypeError, as_python, show
 from dmljax._types import WIDE, Sizes, keep_type, keeps_64_bits
 
-# Common types that JAX keeps whether or not its x64 mode is on. An array of such a type
-# needs no other check, which keeps small calls fast.
+# Common types that JAX keeps with and without x64 mode. To keep small calls fast, their
+# arrays are not checked further.
 NARROW = frozenset(
     jnp.dtype(code)
     for code in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
@@ -95,9 +95,8 @@ def check_numbers(has: str, dtype: np.dtype) -> None:
     `has` is the beginning of the message, up to the type.
     """
     # For NumPy, a timedelta64 is a number. JAX has no arrays with swapped bytes, but a
-    # compiled function that is cached for the type takes them as they are, and computes
-    # with wrong numbers. XLA may end the process when it compiles a program with floats
-    # of 6 bits.
+    # cached program for the type would read their bytes in the wrong order. XLA may end
+    # the process while compiling floats of 6 bits.
     is_number = jnp.issubdtype(dtype, np.number) and dtype.kind != "m"
     has_six_bits = dtype.name.startswith("float6_")
     fits = dtype.itemsize <= 8 or dtype == np.complex128
@@ -142,7 +141,7 @@ def as_dtype(dtype: DTypeLike) -> np.dtype:
 def is_python_number(value: Any) -> bool:
     """Whether `value` is a number without a data type of its own."""
     # NumPy's float64 is a subclass of Python's float, and does have a type.
-    is_number = isinstance(value, (bool, int, float, complex))
+    is_number = isinstance(value, (int, float, complex))
     return is_number and not isinstance(value, np.generic)
 
 
@@ -151,6 +150,8 @@ def as_number(value: Any) -> Any:
 
     ``np.mean([1, 2])`` is a float64 although nobody asked for this type.
     """
+    if type(value) in (int, float):
+        return value
     array = unwrap_array(value)
     is_scalar = isinstance(array, (np.ndarray, np.generic)) and array.ndim == 0
     is_masked = isinstance(array, np.ma.MaskedArray)
@@ -159,16 +160,22 @@ def as_number(value: Any) -> Any:
     return value
 
 
+def as_operand(name: str, value: Any) -> Any:
+    """Returns a number without a type of its own as Python's, and else an array."""
+    number = as_number(value)
+    return number if is_python_number(number) else as_array(name, number)
+
+
 def as_array(
     name: str, value: ArrayLike, *, strict: bool = False
 ) -> Array | np.ndarray:
     """Returns `value` as an array of a type that JAX keeps.
 
-    An array of NumPy of 64 bits becomes 32 bits where x64 mode is off, as in JAX. With
-    `strict` it is an error, as an array of JAX is.
+    Where x64 mode is off, NumPy's arrays of 64 bits become 32 bits, as in JAX. With
+    `strict` they are an error, as JAX's arrays of 64 bits are.
 
     Raises:
-      TypeError: if it is not an array, or its elements are not numbers.
+      TypeError: if `value` is not an array, or its elements are not numbers.
       DescriptorError: if its type needs x64 mode, and the mode is off, or if an integer
         does not fit in 32 bits.
     """
@@ -186,17 +193,15 @@ def as_array(
     if is_number or isinstance(array, (np.ndarray, np.generic)):
         array = np.asarray(array)
     elif not isinstance(array, Array):
-        must_be, remedy = "an array", ""
+        remedy = ""
         if isinstance(array, jax.ShapeDtypeStruct):
             remedy = ", which has no elements; jax.eval_shape traces a function with it"
         elif isinstance(array, dict):
             remedy = "; jax.tree.map calls a function with each array of a tree"
         elif isinstance(array, (list, tuple)) or hasattr(array, "__array__"):
             remedy = "; convert it with jnp.asarray"
-        elif array is None or isinstance(array, (str, bytes)):
-            must_be, remedy = "a number or an array", ""
         raise ArgumentTypeError(
-            f"{name} must be {must_be}, not {type(array).__name__}{remedy}."
+            f"{name} must be a number or an array, not {type(array).__name__}{remedy}."
         )
     if is_number and array.dtype == object:
         raise ArgumentError(
@@ -255,19 +260,19 @@ def as_scalar(
 ) -> Array | np.ndarray:
     """Returns a scalar of type `dtype`, the type of `owner`.
 
-    A Python number takes this type, and so does NumPy's of 64 bits, but with `strict`.
-    The type must hold it, apart from rounding of floating point. See `convert` for
-    `cast` and for arrays of another type.
+    Python numbers take this type, and so do NumPy's of 64 bits, except with `strict`.
+    Only rounding of floating point may change a number. See `convert` for `cast` and
+    for arrays of another type.
     """
-    if not strict and type(value) not in (int, float):
+    if not strict:
         value = as_number(value)
     if is_python_number(value):
         if not (cast and isinstance(value, float) and is_integer(dtype)):
             number: Array | np.ndarray = from_python(name, value, dtype)
             return number
-        # JAX gives a float that is traced its default type. This float gets it, too.
+        # The default type of floats, which JAX gives a traced float.
         value = jnp.asarray(value)
-    # Another scalar of NumPy has a type, which must be that of the tensor.
+    # Other scalars of NumPy must already have the tensor's type.
     array = as_array(name, value, strict=strict)
     if array.shape != ():
         raise ArgumentError(
@@ -289,17 +294,17 @@ def convert(
 
     `array` already has this type, or is weakly typed and is converted.
 
-    A Python number that is traced has a weak type, and its value is not known. An
-    integer that does not fit saturates, and never wraps. A float for an integer type is
-    an error, or, with `cast`, is truncated and saturates.
+    A traced Python number has a weak type and an unknown value. Integers too large for
+    the type saturate, and never wrap. A float for an integer type is an error, or, with
+    `cast`, is truncated and saturates.
 
-    A traced Python bool has no weak type. An array of type bool is taken for a number,
-    because 0 and 1 fit all types. Callers pass such an array only if it has rank 0.
+    A traced Python bool has no weak type. An array of type bool passes for a number,
+    because 0 and 1 fit all types. Callers pass such an array only with rank 0.
     """
     if array.dtype == dtype:
         same: Array = array
         return same
-    kinds = "iufc"  # of the weakly typed arrays that the type takes
+    kinds = "iufc"  # of weakly typed arrays that fit
     if dtype == np.bool_:
         kinds = ""
     elif not jnp.issubdtype(dtype, np.complexfloating):
@@ -319,7 +324,7 @@ def convert(
 
 
 def saturate(array: Array, dtype: np.dtype) -> Array:
-    """Converts integers. One that the type does not hold becomes the nearest."""
+    """Converts integers to the nearest of the type."""
     if array.dtype == dtype:
         return array
     lows, highs = zip(_limits(dtype), _limits(array.dtype), strict=True)
@@ -346,7 +351,7 @@ def drop_weak_type(array: Array) -> Array:
 
 
 def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
-    """Returns a Python number as a scalar array of `dtype`, which must hold it.
+    """Returns a Python number as a scalar array of `dtype`; an error if it can't.
 
     A float past the largest float of the type is infinity.
     """
@@ -381,7 +386,7 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
 
 
 def check_float(name: str, value: Any) -> None:
-    """Requires that an attribute is a real number that a double can hold."""
+    """Requires a real number in the range of a double."""
     is_real = isinstance(value, (int, float, np.integer, np.floating))
     is_other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
     is_huge = isinstance(value, int) and abs(value) > sys.float_info.max
@@ -435,7 +440,7 @@ def as_axis(
 ) -> int:
     """Returns an axis. A negative axis counts from the end.
 
-    `reason` ends the message about an axis that is out of range.
+    `reason` ends the message about an axis out of range.
     """
     number = as_integer(name, axis)
     if not -rank <= number < rank:
@@ -460,12 +465,12 @@ def integer(value: int) -> int:
 
 
 def as_size(name: str, value: Any, must_be: str = "an integer") -> int:
-    """Returns `value` as a Python integer, or as it is if it is a symbolic size.
+    """Returns a Python integer, or a symbolic size as given.
 
-    `must_be` names the number that a caller may pass in place of a traced one.
+    `must_be` says what to pass in place of a traced number.
     """
     if is_symbolic_dim(value):
-        return typing.cast("int", value)  # it computes as an integer does
+        return typing.cast("int", value)  # which computes as an integer does
     check_static(name, value, must_be)
     return as_integer(name, value)
 
@@ -487,7 +492,7 @@ def as_sizes(name: str, values: Sizes, hint: str = "") -> tuple[int, ...]:
     has_integers = type(values) is tuple and {*map(type, values)} == {int}
     if has_integers and max(values) < 2**64 and min(values) > -(2**64):
         return values  # type: ignore[return-value]
-    # JAX wants a static argument that has a hash, as a tuple has and a list has not.
+    # JAX hashes static arguments: a tuple has a hash, and a list has none.
     check_static(name, values, "a tuple of integers")
     if not is_sequence(values):
         raise ArgumentTypeError(

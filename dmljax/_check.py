@@ -27,9 +27,8 @@ Result = TypeVar("Result")
 class DescriptorError(ValueError):
     """A tensor or an attribute breaks a rule of its operator.
 
-    Functions, descriptors and ``create_operator`` raise it. The message names the
-    operator, the tensor or attribute, the rule, and the values, as DirectML's debug
-    layer does:
+    Functions, descriptors and ``create_operator`` name the operator, the tensor or
+    attribute, the rule, and the values, as DirectML's debug layer does:
 
     >>> import dmljax, jax.numpy as jnp
     >>> dmljax.padding(jnp.zeros((2, 3)), (1,), (1, 1))
@@ -116,8 +115,7 @@ def _check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
 class ModelError(ValueError):
     """A model file breaks a rule, or can't be read, run or shown.
 
-    ``run_model`` raises it. The message names the place in the model, the rule and the
-    values, in one line:
+    ``run_model`` names the place in the model, the rule and the values, in one line:
 
     >>> import dmljax
     >>> dmljax.run_model({"resources": {}, "dispatchables": {}})
@@ -232,7 +230,7 @@ def show(value: Any) -> str:
     if isinstance(value, tuple):
         most = 16  # more than a tensor has
         sizes = value[:most]
-        # A symbolic size is no int, and shows itself in the letters that it has.
+        # A symbolic size is no int, and shows itself in its letters.
         items = [as_python(n) if type(n) is int else shortened(str(n)) for n in sizes]
         if len(value) > most:
             items.append(f"... ({len(value)} elements)")
@@ -243,9 +241,9 @@ def show(value: Any) -> str:
 
 
 def escaped(text: str) -> str:
-    r"""Escapes the characters that could move a terminal's cursor or colour its text.
+    r"""Escapes characters with which a text could control a terminal.
 
-    Names and values in messages come from files that anybody may have written.
+    Names and values in messages come from files by anybody.
 
     >>> escaped("a\x1b[31m\nb")
     'a\\x1b[31m\\nb'

@@ -6,7 +6,6 @@ Its descriptor is in `_directml`. Most of the code decides the type of a scalar 
 from __future__ import annotations
 
 import contextlib
-from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -16,7 +15,7 @@ from jax.typing import ArrayLike
 
 from dmljax._arguments import (
     as_array,
-    as_number,
+    as_operand,
     convert,
     drop_weak_type,
     from_python,
@@ -73,24 +72,19 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
     condition = as_array(CONDITION, condition)
-    first: Any = as_number(a)
-    second: Any = as_number(b)
-    first_is_number = is_python_number(first)
-    second_is_number = is_python_number(second)
-    if first_is_number and second_is_number:
+    first = as_operand(A, a)
+    second = as_operand(B, b)
+    # A Python number takes the type of the other operand.
+    if not is_python_number(first):
+        if is_python_number(second):
+            second = from_python(B, second, first.dtype)
+    elif not is_python_number(second):
+        first = from_python(A, first, second.dtype)
+    else:
         raise ArgumentTypeError(
             f"{A} and {B} are both Python numbers; one must be an array, which "
             "gives the result its type. Write for example jnp.asarray(b)."
         )
-    if not first_is_number:
-        first = as_array(A, first)
-    if not second_is_number:
-        second = as_array(B, second)
-    # A Python number takes the type of the other operand.
-    if first_is_number:
-        first = from_python(A, first, second.dtype)
-    if second_is_number:
-        second = from_python(B, second, first.dtype)
     return _element_wise_if(condition, first, second)
 
 

@@ -11,17 +11,17 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
 
 - Subnormal numbers count as non-zero, on CPUs as well.
 - ``one_hot`` is right for more classes than the type of the indices can count: for 300
-  classes and int8 indices, jax.nn's gives two ones. It takes floats without a warning.
-- ``tril`` and ``triu`` take any integer `k`, also if it is traced.
-- ``pad`` takes every integer that the array holds, and ``reflect_type="even"`` with
+  classes and int8 indices, jax.nn's gives two ones. Floats cause no warning.
+- ``tril`` and ``triu`` take any integer `k`, traced or not.
+- ``pad`` takes every integer of the array's type, and ``reflect_type="even"`` with
   every mode.
 - Other modes of ``pad``, ``reflect_type="odd"``, and the name of a mapped axis in
   ``one_hot`` are a NotImplementedError.
 - ``compress`` takes a number or one slice as `fill_value`.
 - A `size` may be larger than the array. An array of NumPy is searched once, when a
   program is traced, and needs no `size`.
-- A number that does not fit where x64 mode is off is an error. Arrays become 32 bits,
-  as in jax.numpy.
+- Where x64 mode is off, an integer of more than 32 bits is an error. Arrays become 32
+  bits, as in jax.numpy.
 - PRNG keys and a traced `num_classes` raise TypeError.
 - All but ``one_hot``, ``tril`` and ``triu`` have primitives of their own: converters
   and ``jax.experimental.jet`` do not know them, and the index checks of ``checkify``
@@ -30,7 +30,7 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
 
 As in jax.numpy, a list is refused. Without `size`, the number of coordinates or
 elements to return, a call must be outside of ``jit``, or search an array of NumPy. A
-call that breaks a rule raises a TypeError or a ValueError.
+wrong call raises a TypeError or a ValueError.
 
 Each function splits its arguments into static arguments, which decide shapes, and data,
 and calls a compiled function. Searches call two.
@@ -91,7 +91,6 @@ from dmljax._padding_forms import (
     Pads,
     is_inside,
     padded_axes,
-    place_in_zeros,
 )
 from dmljax._primitive import evaluate
 from dmljax._sharding import explicit_mesh
@@ -153,11 +152,11 @@ def pad(
         converted to the type of `array`. Floats out of range saturate. None stands for
         0.
       reflect_type: "even". There is no other type here.
-      stat_length: None. Only modes that are not here use it.
-      end_values: None. Only a mode that is not here uses it.
+      stat_length: None. Only jax.numpy's other modes have one.
+      end_values: None. Only "linear_ramp" has some, a mode of jax.numpy alone.
 
     Returns:
-      The padded array. It is differentiable in `array` and `constant_values`.
+      The padded array, differentiable in `array` and `constant_values`.
 
     Raises:
       NotImplementedError: for another mode or another `reflect_type`.
@@ -217,26 +216,25 @@ def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
     if isinstance(pad_width, dict):
         pad_width = _by_axis(pad_width, rank)
     starts, ends = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
-    return (
-        as_sizes("pad_width", tuple(starts)),
-        as_sizes("pad_width", tuple(ends)),
-    )
+    return as_sizes("pad_width", (*starts,)), as_sizes("pad_width", (*ends,))
 
 
 def _by_axis(pad_width: dict[int, Any], rank: int) -> np.ndarray:
     """Returns a pair for each axis: zeros where the dict names none."""
-    pairs: dict[int, Any] = {}
+    pairs = np.zeros((rank, 2), object)
+    named = set()
     for key, width in pad_width.items():
         axis = as_axis("an axis of pad_width", key, rank)
-        if axis in pairs:
+        if axis in named:
             raise ArgumentError(f"pad_width names axis {axis} twice.")
+        named.add(axis)
         if np.shape(width) not in ((), (2,)):
             raise ArgumentError(
                 f"pad_width[{key}] is {as_python(width)}; it must be a number, "
                 "or a pair (before, after)."
             )
-        pairs[axis] = np.broadcast_to(width, 2)
-    return np.reshape([pairs.get(axis, (0, 0)) for axis in range(rank)], (rank, 2))
+        pairs[axis] = width
+    return pairs
 
 
 def _split_sides(name: str, sides: Any, rank: int) -> Any:
@@ -301,7 +299,7 @@ def argwhere(
            [1, 0],
            [0, 0]], dtype=int32)
     """
-    x = _as_searchable("a", a)
+    x = _as_array("a", a)
     columns = find_columns(x.reshape(x.shape or (1,)), size, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
@@ -342,7 +340,7 @@ def _nonzero(
     argument: str, a: ArrayLike, size: int | None, fill_value: Any
 ) -> tuple[Array, ...]:
     """Returns what `nonzero` returns, for an argument of this name."""
-    x = _as_searchable(argument, a)
+    x = _as_array(argument, a)
     if x.ndim == 0:
         raise ArgumentError(
             f"{argument} has 0 dimensions. Write jnp.atleast_1d({argument})."
@@ -368,18 +366,18 @@ def where(
 ) -> Array | tuple[Array, ...]:
     """Finds non-zero elements, or selects from two arrays, as ``jax.numpy.where`` does.
 
-    With one argument it is ``nonzero``. With three it is ``jax.numpy.where`` itself,
-    which is as fast as any other way.
+    With one argument, this is ``nonzero``. With three, ``jax.numpy.where`` itself is
+    called, which is as fast as any other way.
 
     Args:
-      condition: (...) of any type. With one argument it has at least one dimension.
+      condition: (...) of any type. A lone `condition` has at least one dimension.
       x: what is selected where `condition` is not zero.
       y: what is selected elsewhere.
       size: the number of coordinates to return, as in ``nonzero``.
       fill_value: the coordinates past the count, as in ``nonzero``.
 
     Returns:
-      Of one argument the coordinates, (size,) integers for each dimension. Of three the
+      With one argument, (size,) coordinates for each dimension. With three, the
       selected elements.
 
     Raises:
@@ -422,7 +420,7 @@ def flatnonzero(
     >>> flatnonzero(jnp.array([[0, 5], [7, 0]]), size=3, fill_value=-1)
     Array([ 1,  2, -1], dtype=int32)
     """
-    x = _as_searchable("a", a)
+    x = _as_array("a", a)
     return find_columns(x.reshape(-1), size, fill_value)[0]
 
 
@@ -445,27 +443,29 @@ def find_columns(x: Searchable, size: int | None, fill_value: Any) -> tuple[Arra
                 "config.update('jax_enable_x64', True), or use dmljax.nonzero_"
                 "coordinates, whose coordinates are uint32."
             )
-    fills = tuple([_as_element("fill_value", integer, fill) for fill in fills])
+    convert = functools.partial(_as_element, "fill_value", integer)
+    fills = jax.tree.map(convert, fills)  # leaves None as it is
     count, coordinates, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
     return _split_columns(count, coordinates, fills, rows)
 
 
-def _find(x: Searchable, size: int | None) -> tuple[Array | None, Any, int]:
+def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
     """Returns the count, the coordinates, and the number of rows to return.
 
-    An array of NumPy is known: it is searched here, once, when a program is traced. The
-    count is then None, and the coordinates are columns of NumPy, of valid rows alone.
+    An array of NumPy is known: we search it here, while a program is traced, and the
+    program has its coordinates as constants.
     """
     if size is not None:
         size = as_size("size", size, "an upper bound of the count")
         if isinstance(size, int) and size < 0:
             raise ArgumentError(f"size is {size}; it must be at least 0.")
-    if isinstance(x, np.ndarray) and (size is None or isinstance(size, int)):
-        integer = jnp.result_type(int)
-        columns = [column[:size].astype(integer) for column in np.nonzero(x)]
-        return None, columns, len(columns[0]) if size is None else size
+    if isinstance(x, np.ndarray) and isinstance(size, int | None):
+        known = np.argwhere(x)[:size].astype(np.uint32)
+        rows = len(known) if size is None else size
+        missing = rows - len(known)
+        return np.uint32(len(known)), np.pad(known, ((0, missing), (0, 0))), rows
     count, coordinates = nonzero_coordinates(x, size=size)
     if size is not None:
         return count, coordinates, coordinates.shape[0]
@@ -480,33 +480,19 @@ def _find(x: Searchable, size: int | None) -> tuple[Array | None, Any, int]:
 
 @compiled("rows")
 def _split_columns(
-    count: Array | None, coordinates: Any, fills: tuple[Any, ...], rows: int
+    count: Array, coordinates: Array, fills: tuple[Any, ...], rows: int
 ) -> tuple[Array, ...]:
     """Returns each coordinate of the first rows, with its fill past the count."""
     # All columns have the same type, which holds the fills as well. With `int`, a weak
     # type, a fill of 8 bits would narrow the coordinates.
     dtype = jnp.result_type(jnp.result_type(int), *jax.tree.leaves(fills))
-    if count is not None:
-        coordinates = lax.slice_in_dim(coordinates, 0, rows).T
     columns = []
-    for column, fill in zip(coordinates, fills, strict=True):
-        column = column.astype(dtype)
+    valid = valid_rows(count, rows)
+    of_rows = lax.slice_in_dim(coordinates, 0, rows)
+    for column, fill in zip(of_rows.T, fills, strict=True):
         filling = jnp.asarray(0 if fill is None else fill, dtype)
-        if count is None:
-            column = _lengthen(column, rows, filling)
-        else:
-            column = jnp.where(valid_rows(count, rows), column, filling)
-        columns.append(column)
+        columns.append(jnp.where(valid, column.astype(dtype), filling))
     return tuple(columns)
-
-
-def _lengthen(x: Array, rows: int, filling: Array) -> Array:
-    """Appends rows that hold `filling`, until `x` has this number of rows."""
-    missing = rows - x.shape[0]
-    if missing == 0:
-        return x
-    more = jnp.broadcast_to(filling, (missing, *x.shape[1:]))
-    return jnp.concatenate([x, more])
 
 
 @public
@@ -520,7 +506,7 @@ def extract(
     """Returns elements where a condition holds, as ``jax.numpy.extract`` does.
 
     Args:
-      condition: (...) of any type. Elements that are not zero choose.
+      condition: (...) of any type. Non-zero elements choose.
       arr: (...) of any type. Both arrays are flattened.
       size: the number of elements to return. If more are chosen, the last ones are
         dropped in silence. None stands for all.
@@ -538,7 +524,7 @@ def extract(
     >>> extract(x > 2, x, size=3)
     Array([5., 7., 0.], dtype=float32)
     """
-    chosen = _as_searchable("condition", condition).reshape(-1)
+    chosen = _as_array("condition", condition).reshape(-1)
     values = _as_array("arr", arr)
     return take_slices(chosen, values, None, size, fill_value)
 
@@ -556,11 +542,11 @@ def compress(
     """Returns slices where a condition holds, as ``jax.numpy.compress`` does.
 
     Args:
-      condition: (n,) of any type. Elements that are not zero choose. Slices past its
-        end are not chosen.
+      condition: (n,) of any type. Non-zero elements choose. Slices past its end are not
+        chosen.
       a: (...) of any type.
-      axis: the dimension of `a` along which slices are chosen. None means that
-        `a` is flattened.
+      axis: the dimension of `a` along which slices are chosen. With None, `a` is
+        flattened.
       size: the number of slices to return. If more are chosen, the last ones are
         dropped in silence. None stands for all.
       fill_value: a number, or a slice, past the last slice, in the type of `a`.
@@ -583,7 +569,7 @@ def compress(
         raise NotImplementedError(
             "dmljax.numpy.compress: JAX writes into no array; leave out out=."
         )
-    chosen = _as_searchable("condition", condition)
+    chosen = _as_array("condition", condition)
     if chosen.ndim != 1:
         raise ArgumentError(
             f"condition has sizes {show(chosen.shape)}; it must have one dimension."
@@ -594,7 +580,7 @@ def compress(
 
 def take_slices(
     condition: Searchable,
-    values: Array,
+    values: Searchable,
     axis: int | None,
     size: int | None,
     fill_value: ArrayLike,
@@ -620,23 +606,28 @@ def take_slices(
         raise ArgumentError(
             f"condition is true past the end of the axis of {length} elements."
         )
-    taken = _gather_slices(values, count, coordinates, fill, axis, rows)
+    known = int(count) if isinstance(coordinates, np.ndarray) else 0
+    taken = _gather_slices(values, count, coordinates, fill, axis, rows, known)
     if size is None:
         return as_weak_as(values, taken)
     # With a size, the fill decides in jax.numpy, too: its type is never weak.
     return drop_weak_type(taken)
 
 
-@compiled("axis", "rows")
+@compiled("axis", "rows", "known")
 def _gather_slices(
     values: Array,
-    count: Array | None,
-    coordinates: Any,
+    count: Array,
+    coordinates: Array,
     fill: Array,
     axis: int,
     rows: int,
+    known: int,
 ) -> Array:
-    """Returns the slices of `values` at the first rows, and `fill` past the count."""
+    """Returns the slices of `values` at the first rows, and `fill` past the count.
+
+    `known` is the count of a mask of NumPy, and 0 if only the program knows the count.
+    """
     values = jnp.moveaxis(values, axis, 0)
     sizes = values.shape[1:]
     check_elements((rows, *sizes))
@@ -654,28 +645,21 @@ def _gather_slices(
         spec = jax.typeof(values).sharding.spec
         whole = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
         values = jax.reshard(values, whole)
-    if count is None:
-        taken = _read_known(values, coordinates[0], whole)
-        taken = _lengthen(taken, rows, filling)
+    index = lax.slice_in_dim(coordinates, 0, known or rows)[:, 0]
+    if known and values.size:
+        # The index is unique: the gradient is a scatter that adds nothing up.
+        taken = values.at[index].get(
+            mode="promise_in_bounds",
+            indices_are_sorted=True,
+            unique_indices=True,
+            wrap_negative_indices=False,
+            out_sharding=whole,
+        )
+        more = jnp.broadcast_to(filling, (rows - known, *sizes))
+        taken = jnp.concatenate([taken, more])
     else:
-        index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
         taken = _read_slices(values, filling, valid_rows(count, rows), index)
     return jnp.moveaxis(taken, 0, axis)
-
-
-def _read_known(values: Array, index: Array, sharding: NamedSharding | None) -> Array:
-    """Reads slices by an index that was known when the program was traced."""
-    if 0 in (values.size, index.size):
-        # Nothing is read. An array that is made of `values` stays on their device.
-        return place_in_zeros(values, 0, 0, index.size)
-    # A known index is unique: the gradient is a scatter that adds nothing up.
-    return values.at[index].get(
-        mode="promise_in_bounds",
-        indices_are_sorted=True,
-        unique_indices=True,
-        wrap_negative_indices=False,
-        out_sharding=sharding,
-    )
 
 
 def _read_slices(values: Array, filling: Array, valid: Array, index: Array) -> Array:
@@ -703,11 +687,11 @@ def tril(m: ArrayLike, k: int | Array = 0) -> Array:
 
     Args:
       m: (..., height, width) of any type.
-      k: the last diagonal that is kept, any integer. A ``jax.Array`` is data: it may be
-        traced, and ``vmap`` gives each matrix a diagonal of its own.
+      k: the last diagonal to keep, any integer. A ``jax.Array`` is data: new values
+        compile nothing, and ``vmap`` gives each matrix its own diagonal.
 
     Returns:
-      `m` with zeros above diagonal `k`. It is differentiable in `m`.
+      `m` with zeros above diagonal `k`, differentiable in `m`.
 
     Raises:
       TypeError: if `m` is not an array, or `k` is not an integer.
@@ -726,11 +710,11 @@ def triu(m: ArrayLike, k: int | Array = 0) -> Array:
 
     Args:
       m: (..., height, width) of any type.
-      k: the first diagonal that is kept, any integer. A ``jax.Array`` is data: it may
-        be traced, and ``vmap`` gives each matrix a diagonal of its own.
+      k: the first diagonal to keep, any integer. A ``jax.Array`` is data: new values
+        compile nothing, and ``vmap`` gives each matrix its own diagonal.
 
     Returns:
-      `m` with zeros below diagonal `k`. It is differentiable in `m`.
+      `m` with zeros below diagonal `k`, differentiable in `m`.
 
     Raises:
       TypeError: if `m` is not an array, or `k` is not an integer.
@@ -807,15 +791,15 @@ def one_hot(
     """Makes one-hot sequences, as ``jax.nn.one_hot`` does.
 
     Args:
-      x: (...) of any type, or a list. An index that is negative, `num_classes` or more,
-        or no whole number gives zeros. (In ``dmljax.one_hot``, as in DirectML, -1 is
-        the last class.)
+      x: (...) of any type, or a list. An index below 0 or above the last class, or with
+        a fraction, gives zeros. (In ``dmljax.one_hot``, as in DirectML, -1 is the last
+        class.)
       num_classes: the number of elements of each sequence, at least 0.
       dtype: the type of the result. None stands for JAX's default float.
       axis: the place of the sequences among the dimensions of the result. The name of a
         mapped axis, which jax.nn's takes, is a NotImplementedError.
-      out_sharding: the sharding of the result over explicit mesh axes. None stands for
-        that of `x`.
+      out_sharding: the sharding of the result over explicit mesh axes. By default, the
+        result is sharded as `x` is.
 
     Returns:
       An array with one more dimension than `x`, of zeros and ones.
@@ -860,7 +844,7 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(dtype)
     # Without a sign, -1 is the largest number of its type, which no size reaches. In 8
-    # or 16 bits a size may reach it: we widen first, and astype keeps the sign.
+    # or 16 bits a size may be as large: we widen first, and astype keeps the sign.
     wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
     # The operator sees the values 0 and 1 in an array of NumPy alone.
     off_on = keep_type(np.array([0, 1], dtype))
@@ -877,14 +861,14 @@ batching.primitive_batchers[_WEAK] = lambda xs, dims: (_WEAK.bind(*xs), dims[0])
 mlir.register_lowering(_WEAK, lambda context, x: [x])
 
 
-def as_weak_as(x: Array, result: Array) -> Array:
+def as_weak_as(x: Searchable, result: Array) -> Array:
     """Returns a result with a weak type if `x` has a weak type, as jax.numpy does."""
     if jax.typeof(x).weak_type:
         result = _WEAK.bind(result)
     return result
 
 
-def _as_searchable(argument: str, value: ArrayLike) -> Searchable:
+def _as_array(argument: str, value: ArrayLike) -> Searchable:
     """Returns an array in the type that JAX gives it. It stays in NumPy if it is there.
 
     A list is refused, as in jax.numpy.
@@ -894,16 +878,10 @@ def _as_searchable(argument: str, value: ArrayLike) -> Searchable:
         if array.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
             with np.errstate(over="ignore"):  # past the largest float is infinity
                 array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
-        return np.asarray(as_array(argument, array))
-    if isinstance(array, (int, float, complex)):
-        array = jnp.asarray(array)
+    elif isinstance(array, (int, float, complex)):
+        as_array(argument, array)  # refuses a large integer
+        array = jnp.asarray(array)  # gives a weak type
     return as_array(argument, array)
-
-
-def _as_array(argument: str, value: ArrayLike) -> Array:
-    """Returns an argument as an array of JAX, in the type that JAX gives it."""
-    array = _as_searchable(argument, value)
-    return array if isinstance(array, Array) else jnp.asarray(array)
 
 
 def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
@@ -911,10 +889,10 @@ def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
 
     JAX takes no integer beyond its default type. NumPy takes all of the array's.
     """
-    number = value if type(value) is int else as_number(value)
-    is_large = type(number) is int and not -(2**31) <= number < 2**31
-    if is_large and not (x64_enabled() and -(2**63) <= number < 2**63):
+    number = as_number(value)
+    if not is_python_number(number):
+        return _as_array(argument, number)
+    limit = 2 ** (63 if x64_enabled() else 31)
+    if type(number) is int and not -limit <= number < limit:
         return from_python(argument, number, dtype)
-    if value is None or is_python_number(value):
-        return value
-    return _as_array(argument, value)
+    return number

@@ -7,9 +7,9 @@ Array([2, 3, 3, 3], dtype=int32)
 
 The functions do what ONNX's newest operators do, and need no ONNX. The sizes of a
 result must be known when a program is traced: `pads`, `axes` and `depth` are numbers,
-lists or arrays that are not traced. They may have 64 bits. All other arrays are data,
-of any type. Data of 64 bits become 32 bits where JAX's x64 mode is off, if they fit.
-Types are never promoted. Scalars may also be passed as one-element arrays.
+lists or known arrays, also of 64 bits. All other arrays are data, of any type. Where
+JAX's x64 mode is off, data of 64 bits become 32 bits, if they fit. Types are never
+promoted. Scalars may also be passed as one-element arrays.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from dmljax._arguments import (
     as_axis,
     as_dtype,
     as_integer,
-    as_number,
+    as_operand,
     as_scalar,
     as_size,
     as_sizes,
@@ -42,6 +42,7 @@ from dmljax._arguments import (
     is_python_number,
     same_type,
     saturate,
+    unwrap_array,
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import (
@@ -140,7 +141,8 @@ def pad(
         x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
     value: Any = 0
     if constant_value is not None:
-        value = _as_scalar("constant_value", constant_value, x.dtype)
+        number = _as_scalar("constant_value", constant_value)
+        value = as_scalar("constant_value", number, x.dtype, cast=True)
     return padding(x, starts, ends, mode=mode, value=value)
 
 
@@ -156,10 +158,10 @@ def one_hot(
         nothing.
       depth: a number, the length of a sequence. A float is truncated.
       values: two numbers, off and on.
-      axis: the axis of the result that the sequences lie along.
+      axis: the axis of the sequences in the result.
 
     Returns:
-      An array of the type of `values`, with one axis more than `indices`. It is
+      An array of the type of `values`, with one axis more than `indices`,
       differentiable in `values`.
 
     Raises:
@@ -178,7 +180,9 @@ def one_hot(
         raise ArgumentError(
             f"values has sizes {show(off_on.shape)}; it must have {{2}}."
         )
-    length = _as_number("depth", depth)
+    length = _as_scalar("depth", _as_numpy(depth))
+    if isinstance(length, (np.ndarray, np.generic)):
+        length = length.item()
     if isinstance(length, float) and math.isfinite(length):
         length = int(length)
     size = as_size("depth", length)
@@ -195,7 +199,7 @@ def one_hot(
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
-# It is a single program, so that jax.debug_nans finds no NaN between two operations.
+# In a single program, jax.debug_nans finds no NaN between two operations.
 @compiled()
 def _truncate(index: Array) -> Array:
     """Truncates indices toward zero."""
@@ -210,8 +214,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
 
     Args:
       condition: bool or uint8. Every value except 0 selects `x`.
-      x: an array, or a number that takes the type of `y`.
-      y: an array of the type of `x`, or a number that takes it.
+      x: an array, or a number, which takes the type of `y`.
+      y: an array of the type of `x`, or a number, which takes this type.
 
     Returns:
       An array of the type of `x` and `y`, differentiable in both. All three arguments
@@ -227,19 +231,14 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     Array([[8, 9],
            [3, 4]], dtype=int32)
     """
-    a: Any = as_number(x)
-    b: Any = as_number(y)
-    a_is_number = is_python_number(a)
-    b_is_number = is_python_number(b)
-    if a_is_number and b_is_number:
-        raise ArgumentError("x and y are both Python numbers; one must be an array.")
     chosen = as_array("condition", condition)
-    if not a_is_number:
-        a = as_array("x", a)
-    if not b_is_number:
-        b = as_array("y", b)
-    # A number takes the other type, also if it is traced.
-    if not (a_is_number or b_is_number or promotion_rank(a) or promotion_rank(b)):
+    a = as_operand("x", x)
+    b = as_operand("y", y)
+    numbers = [is_python_number(operand) for operand in (a, b)]
+    if all(numbers):
+        raise ArgumentError("x and y are both Python numbers; one must be an array.")
+    # A number takes the other type, traced or not.
+    if not (any(numbers) or promotion_rank(a) or promotion_rank(b)):
         remedy = same_type("y", b.dtype, a.dtype)
         if holds(b.dtype, a.dtype):
             remedy = same_type("x", a.dtype, b.dtype)
@@ -272,11 +271,11 @@ def nonzero(
 
     Args:
       x: (...) of any type and rank.
-      size: the number of coordinates to return; those that come after are left out.
+      size: the number of coordinates to return; later ones are left out.
         None stands for as many as there are: the call must then be outside of ``jit``.
       fill_value: an integer, or a tuple of one for each dimension, for the columns past
         the count. ``x.at[...].set(..., mode="drop")`` writes nothing at the columns of
-        ``fill_value=x.shape``. With 0 it writes into the first element.
+        ``fill_value=x.shape``. The columns of 0 write into the first element.
 
     Returns:
       Integers (rank, size): int64, as in ONNX, in x64 mode, and int32 otherwise.
@@ -317,12 +316,12 @@ def trilu(
     Args:
       x: (..., height, width) of any type.
       k: an integer, the diagonal where the triangle begins or ends. A ``jax.Array`` is
-        data: it may be traced, and ``jax.vmap`` gives each matrix its own.
-      upper: True for the triangle from diagonal `k` on, False for the triangle up to
-      it.
+        data: new values compile nothing, and ``jax.vmap`` gives each matrix its own.
+      upper: True for the triangle from diagonal `k` on, False for the triangle that
+        ends with diagonal `k`.
 
     Returns:
-      An array like `x` with zeros elsewhere. It is differentiable in `x`.
+      An array like `x` with zeros elsewhere, differentiable in `x`.
 
     Raises:
       DescriptorError: if `x` has less than two dimensions, or `upper` is not a bool.
@@ -352,7 +351,7 @@ def eye_like(
     Args:
       x: (height, width) of any type. Its values are not used.
       dtype: a data type, or its number in ONNX. None stands for the type of `x`.
-      k: an integer, the diagonal of the ones. It may be traced, as in ``trilu``.
+      k: an integer, the diagonal of the ones, which may be data as in ``trilu``.
 
     Returns:
       An array (height, width) of the type `dtype`, on the device of `x`.
@@ -396,8 +395,9 @@ def compress(
 
     Args:
       x: (...) of any type.
-      condition: a truth value for each slice. As in ONNX Runtime, it is flattened and
-        cut to the length of the axis. Slices past its end are not returned.
+      condition: a truth value for each slice. As in ONNX Runtime, more dimensions are
+        flattened, and values past the end of the axis are ignored. Slices past the end
+        of `condition` are not returned.
       axis: the axis of the slices. None stands for the elements of the flat `x`.
       size: the number of slices to return; later ones are left out. None means all
         slices: inside of ``jit``, `condition` must then be NumPy's.
@@ -416,9 +416,10 @@ def compress(
     Array([[1, 3],
            [4, 6]], dtype=int32)
     """
-    values = jnp.asarray(as_array("x", x))
+    values = as_array("x", x)
     chosen = as_array("condition", condition).reshape(-1)
-    fill = _as_scalar("fill_value", fill_value, values.dtype)
+    number = _as_scalar("fill_value", fill_value)
+    fill = as_scalar("fill_value", number, values.dtype, cast=True)
     taken = dnp.take_slices(chosen, values, axis, size, fill, cut=True)
     return drop_weak_type(taken)
 
@@ -430,21 +431,17 @@ def _as_numpy(value: Any) -> Any:
     return value
 
 
-def _as_number(argument: str, value: Any) -> Any:
-    """Returns the only element of a known array, and other values as given."""
-    array = _as_numpy(value)
-    if isinstance(array, (np.ndarray, np.generic)):
-        return _only_element(argument, array).item()
-    return array
-
-
-def _as_scalar(argument: str, value: Any, dtype: np.dtype) -> Array:
-    """Returns a number, or the only element of an array, in a type."""
-    if not is_python_number(value):
-        if not isinstance(value, (np.ndarray, np.generic)):  # as_scalar converts these
-            value = as_array(argument, value)
-        value = _only_element(argument, value)
-    return jnp.asarray(as_scalar(argument, value, dtype, cast=True))
+def _as_scalar(argument: str, value: Any) -> Any:
+    """Returns the only element of an array with rank 0, and other values as given."""
+    if not is_symbolic_dim(value):  # which would become a tracer
+        value = unwrap_array(value)
+    if isinstance(value, (Array, np.ndarray, np.generic)):
+        if value.size != 1:
+            raise ArgumentError(
+                f"{argument} has sizes {show(value.shape)}; it must be one number."
+            )
+        value = value.reshape(())
+    return value
 
 
 def _as_data(argument: str, value: Any) -> Array:
@@ -454,7 +451,7 @@ def _as_data(argument: str, value: Any) -> Array:
     """
     if is_symbolic_dim(value):
         return jnp.asarray(value)
-    array = _only_element(argument, as_array(argument, value))
+    array = as_array(argument, _as_scalar(argument, value))
     if not is_integer(array.dtype):
         raise ArgumentTypeError(
             f"{argument} is of type {array.dtype}; it must be an integer."
@@ -466,13 +463,4 @@ def _as_diagonal(k: Any) -> Any:
     """Returns the number of a diagonal as an integer, or as an array if it is data."""
     if isinstance(k, Array) or is_symbolic_dim(k):
         return _as_data("k", k)
-    return as_integer("k", _as_number("k", k))
-
-
-def _only_element(argument: str, array: Any) -> Any:
-    """Returns an array of one element with rank 0."""
-    if array.size != 1:
-        raise ArgumentError(
-            f"{argument} has sizes {show(array.shape)}; it must be one number."
-        )
-    return array.reshape(())
+    return as_integer("k", _as_scalar("k", k))

@@ -93,7 +93,7 @@ def assert_no_array(value, text, error=TypeError):
         assert_refused(operator, f"{argument} {text}", call, value, error=error)
 
 
-NO_NUMBER = "must be a number or an array, not "
+NO_ARRAY = "must be a number or an array, not "
 CONVERT = "; convert it with jnp.asarray"
 MASKED = ", whose mask would be lost; pass its filled() values, and the mask as"
 DESCRIBED = jax.ShapeDtypeStruct((), np.float32)
@@ -109,19 +109,19 @@ NO_TYPES += ["float6_e2m3fn", "float6_e3m2fn"]
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (None, f"{NO_NUMBER}NoneType."),
-        ("1", f"{NO_NUMBER}str."),
-        (b"1", f"{NO_NUMBER}bytes."),
-        ([1.0], f"must be an array, not list{CONVERT}"),
-        ((1.0,), f"must be an array, not tuple{CONVERT}"),
-        ({1}, "must be an array, not set."),
-        (iter([1]), "must be an array, not list_iterator."),
-        (Strange(), f"must be an array, not Strange{CONVERT}"),
-        ({"a": X}, "must be an array, not dict; jax.tree.map calls a function with"),
+        (None, f"{NO_ARRAY}NoneType."),
+        ("1", f"{NO_ARRAY}str."),
+        (b"1", f"{NO_ARRAY}bytes."),
+        ([1.0], f"{NO_ARRAY}list{CONVERT}"),
+        ((1.0,), f"{NO_ARRAY}tuple{CONVERT}"),
+        ({1}, f"{NO_ARRAY}set."),
+        (iter([1]), f"{NO_ARRAY}list_iterator."),
+        (Strange(), f"{NO_ARRAY}Strange{CONVERT}"),
+        ({"a": X}, f"{NO_ARRAY}dict; jax.tree.map calls a function with"),
         (np.ma.masked_array(X, X > 1), f"is a masked array{MASKED}"),
         (np.ma.masked_array(1, True), f"is a masked array{MASKED}"),
         (jax.random.key(0), f"has elements of type key<fry>{ELEMENTS}{KEYS}"),
-        (DESCRIBED, f"must be an array, not {NO_ELEMENTS}"),
+        (DESCRIBED, f"{NO_ARRAY}{NO_ELEMENTS}"),
     ],
 )
 def test_values_that_are_no_arrays(value, text):
@@ -166,7 +166,7 @@ def test_a_description_is_no_array(function, arguments, options):
             wrong = (0, DESCRIBED) if isinstance(right, tuple) else DESCRIBED
             bound.arguments[name] = wrong
             call = functools.partial(function, *bound.args, **bound.kwargs)
-            text = f"{name} must be an array, not {NO_ELEMENTS}"
+            text = f"{name} {NO_ARRAY}{NO_ELEMENTS}"
             assert_refused(operator, text, call, error=TypeError)
             bound.arguments[name] = right
 

@@ -563,8 +563,8 @@ def test_wrong_flags():
         write = functools.partial(refused, error=TypeError)
         for where, text in (
             (MASK[:5], "where has data type INT8; it must be bool. Write where != 0."),
-            (list(FLAGS[:5]), "where must be an array, not list"),
-            ({"a": FLAGS[:5]}, "where must be an array, not dict"),
+            (list(FLAGS[:5]), "where must be a number or an array, not list"),
+            ({"a": FLAGS[:5]}, "where must be a number or an array, not dict"),
         ):
             write(text, getattr(kept, name), x, x[:5], where=where)
 
