@@ -89,7 +89,7 @@ def _complain(message: str) -> None:
 
 
 def _write_error(line: str) -> None:
-    """Writes a line to standard error, unless that is full or closed."""
+    """Writes a line to standard error. A full or closed stream is no error."""
     if sys.stderr is not None:
         try:
             print(show_on(sys.stderr, line), file=sys.stderr, flush=True)
@@ -100,7 +100,8 @@ def _write_error(line: str) -> None:
 def _discard(stream: TextIO) -> None:
     """Empties the buffer of a stream into the null device.
 
-    Python writes it again when it ends, and if that fails, changes the exit status.
+    Otherwise Python writes the buffer again at its end, and changes the exit status if
+    this fails.
     """
     os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
@@ -210,7 +211,7 @@ def _exit_on_signals() -> Iterator[None]:
             raise KeyboardInterrupt
         sys.exit(128 + number)
 
-    # Only the main thread may do this, and whoever ignores a signal keeps ignoring it.
+    # Only the main thread may do this. A signal ignored before stays ignored.
     if threading.current_thread() is threading.main_thread():
         for each in (*SIGNALS, signal.SIGINT):
             handler = signal.getsignal(each)

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     # The type of the result: an array, or a NamedTuple of several.
     Result = TypeVar("Result", default=Any)
 else:
-    # Python's own TypeVar has a default from 3.13 on. Only type checkers need it.
+    # Python's own TypeVar has a default from 3.13 on. Only type checkers need one.
     Result = typing.TypeVar("Result")
 
 
@@ -56,7 +56,7 @@ CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {
 class OperatorDesc(abc.ABC, Generic[Result]):
     """The base class of the operator descriptors.
 
-    In place of a tuple you may write any sequence, and in place of an enum its number.
+    You may write any sequence for a tuple, and the number for a member of an enum.
 
     To describe another operator, write a subclass. Its fields are the fields
     of the C struct, in snake_case and in its order. The checks read the class variables
@@ -90,8 +90,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     def __init_subclass__(cls) -> None:
         """Makes the subclass a dataclass. Ours get their public names."""
         super().__init_subclass__()
-        # Tracebacks and pickles show where a class is public. A user's class is where
-        # it is written, and there its annotations are resolved.
+        # Tracebacks and pickles name the public module of a class. A user's class keeps
+        # its own module, where its annotations are resolved.
         if cls.__module__.startswith("dmljax."):
             cls.__module__ = "dmljax"
         dataclasses.dataclass(frozen=True)(cls)
@@ -116,11 +116,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         """
 
     def tensors(self) -> dict[str, TensorDesc]:
-        """Returns the tensors that are present, by field name, in order."""
+        """Returns the present tensors by field name, in order."""
         return {n: t for n, t in vars(self).items() if isinstance(t, TensorDesc)}
 
     def input_tensors(self) -> dict[str, TensorDesc]:
-        """Returns the input tensors that are present, by field name."""
+        """Returns the present input tensors by field name."""
         return {n: t for n, t in self.tensors().items() if n not in self.outputs}
 
     def output_tensors(self) -> dict[str, TensorDesc]:
@@ -128,7 +128,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         return {name: getattr(self, name) for name in self.outputs}
 
     def check(self, level: FeatureLevel) -> None:
-        """Enforces everything that the operator's page demands at `level`.
+        """Enforces the rules of the operator's page at `level`.
 
         Raises:
           DescriptorError: if a rule is broken.
@@ -182,7 +182,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                 )
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
-        """Requires that the data type of a scalar field is the output's."""
+        """Requires the output's data type as the type of a scalar field."""
         first = self.outputs[0]
         output = getattr(self, first)
         if data_type != output.data_type:

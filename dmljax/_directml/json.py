@@ -90,7 +90,7 @@ def _number(value: Any) -> Any:
 
 def integers(value: Any) -> tuple[int, ...] | None:
     """Converts a list of integers."""
-    if type(value) is list and {int}.issuperset(map(type, value)):
+    if isinstance(value, list) and {int}.issuperset(map(type, value)):
         return tuple(value)
     return None
 

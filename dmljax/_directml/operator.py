@@ -1,4 +1,4 @@
-"""`create_operator`, and the operator that it returns: a descriptor that can be called.
+"""`create_operator` and its result, an `Operator`: a descriptor to call.
 
 Here arrays are checked against their tensors, and read and written through strides. The
 rules for descriptors are in `descriptor`, and `evaluate` computes the result.
@@ -38,10 +38,10 @@ from dmljax._types import WIDE
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Operator(Generic[Result]):
-    """A function of input arrays that a descriptor describes.
+    """A function of input arrays, made from a descriptor.
 
     An operator takes an array for each input tensor, in the order of the C struct. For
-    an optional tensor that is None, it takes no array. It returns the output array, or
+    an optional tensor that is None, you pass no array. It returns the output array, or
     a ``NonzeroCoordinates``. It works inside jit, vmap and grad.
 
     If a tensor has no strides, its array has the sizes of the tensor. If a tensor has
@@ -153,7 +153,7 @@ class Operator(Generic[Result]):
 def create_operator(
     desc: OperatorDesc[Result], *, feature_level: FeatureLevel | int = FeatureLevel.V6_4
 ) -> Operator[Result]:
-    """Checks a descriptor and returns the operator that it describes.
+    """Checks a descriptor and returns its operator.
 
     Args:
       desc: an operator descriptor, such as ``PaddingDesc``.
@@ -182,7 +182,7 @@ def create_operator(
 
 @functools.partial(jax.jit, static_argnums=0)
 def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
-    """Runs an operator. It is compiled once for all operators that are equal."""
+    """Runs an operator. Equal operators share a compiled program."""
     desc = operator.desc
     inputs = desc.input_tensors()
     # x64 mode may have been turned off since the descriptor was checked.
@@ -209,14 +209,14 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
 
 
 def _check_type(name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
-    """Requires that an array has the type of its tensor."""
+    """Requires an array of its tensor's type."""
     types = {"the descriptor": tensor.dtype, f"The array for tensor '{name}'": dtype}
     remedy = same_type("array", dtype, tensor.dtype)
     require_same("data types", types, remedy)
 
 
 def _bind(name: str, tensor: TensorDesc, array: Array) -> Array:
-    """Returns the logical tensor that `array` holds; an error if it does not fit."""
+    """Returns the logical tensor in `array`, which must fit its description."""
     _check_type(name, tensor, array.dtype)
     if tensor.strides is None:
         array_name = f"The array for tensor '{name}'"

@@ -114,7 +114,7 @@ class Padding1Desc(OperatorDesc[Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
-        # The value has to fit under every mode, although CONSTANT alone uses it.
+        # The value has to fit under every mode, although only CONSTANT uses a value.
         self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
         self.scalar("PaddingValue", self.padding_value)
         return (_check_fields(self, level),)

@@ -42,7 +42,7 @@ def write(tensor: TensorDesc, values: Array, buffer: Array) -> Array:
     sizes = tensor.sizes
     if tensor.element_strides == packed_strides(sizes):
         return lax.dynamic_update_slice(buffer, values.ravel(), (0,))
-    # The elements of an output never share an offset: check_tensor has refused it.
+    # check_tensor has refused outputs with elements that share an offset.
     with index_mode(tensor.extent, buffer.size) as integer:
         return buffer.at[_offsets(tensor, sizes, integer)].set(
             values, mode="promise_in_bounds", unique_indices=True

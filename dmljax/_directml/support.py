@@ -47,7 +47,7 @@ class FeatureLevel(enum.IntEnum):
         return self.name[1:]
 
 
-# The lists of types that occur in the tables. Messages and the documentation show types
+# The lists of types in the tables. Messages and the documentation show types
 # in this order: floats before integers, signed before unsigned, wide before narrow.
 FLOATS = (DataType.FLOAT32, DataType.FLOAT16)
 UP_TO_64_BITS = (
@@ -65,8 +65,8 @@ UP_TO_64_BITS = (
 UP_TO_32_BITS = tuple(t for t in UP_TO_64_BITS if t.dtype.itemsize <= 4)
 
 # By feature level and by the C name of a tensor: the least and the greatest number of
-# its dimensions, and its data types. A level that is not listed has the entry of the
-# newest level before it. Before the first level, the operator does not exist.
+# its dimensions, and its data types. A missing level has the entry of the newest level
+# before. Before the first level, the operator does not exist.
 SupportTable = Mapping[
     FeatureLevel, Mapping[str, tuple[int, int, tuple[DataType, ...]]]
 ]
@@ -77,7 +77,7 @@ def check_support(
     level: FeatureLevel,
     tensors: Mapping[str, TensorDesc],
 ) -> None:
-    """Requires that the ranks and types of all tensors are supported at `level`."""
+    """Requires ranks and types of all tensors with support at `level`."""
     first = min(table)
     if level < first:
         raise ArgumentError(

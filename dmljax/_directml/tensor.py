@@ -110,7 +110,7 @@ class TensorDesc:
     guaranteed_base_offset_alignment: int = 0
 
     def __post_init__(self) -> None:
-        """Converts the fields, and checks those on which other checks rely."""
+        """Converts the fields, and checks what other checks rely on."""
         convert_fields(self)
         with Naming("TensorDesc"):
             as_member("data_type", self.data_type, DataType)
@@ -137,19 +137,19 @@ class TensorDesc:
 
     @property
     def extent(self) -> int:
-        """The number of elements of a buffer that the tensor spans, gaps included."""
+        """How many elements of a buffer the tensor spans, gaps included."""
         axes = zip(self.sizes, self.element_strides, strict=True)
         return sum((size - 1) * stride for size, stride in axes) + 1
 
     @property
     def implied_size_in_bytes(self) -> int:
-        """The bytes that sizes and strides need, rounded up to a multiple of 4."""
+        """The bytes for sizes and strides, rounded up to a multiple of 4."""
         # Python's integers do not overflow, as the 32-bit sums of other tools do.
         return -(-self.extent * self.dtype.itemsize // 4) * 4
 
     @property
     def buffer_length(self) -> int:
-        """The number of elements of the flat buffer that an output tensor returns."""
+        """How many elements the flat buffer of an output tensor has."""
         if self.total_tensor_size_in_bytes is None:
             return self.extent
         return self.total_tensor_size_in_bytes // self.dtype.itemsize
@@ -158,7 +158,7 @@ class TensorDesc:
 def steps_over(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether each stride steps over all elements of the axes with smaller strides.
 
-    If so, no two elements share an offset. The layouts that people use fulfil this:
+    If so, no two elements share an offset. The usual layouts fulfil this:
     packed, transposed, channels last, with gaps. We refuse a few odd ones without a
     shared offset, such as sizes {4,3} with strides {3,4}: whether elements share an
     offset is a subset sum, which takes exponential time in general.
@@ -181,7 +181,7 @@ def check_tensor(
     *,
     output: bool,
 ) -> None:
-    """Enforces the rules that hold for every tensor of every operator.
+    """Enforces the rules for every tensor of every operator.
 
     Args:
       name: the C name of the tensor, for messages.

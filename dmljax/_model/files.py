@@ -1,4 +1,4 @@
-"""The files that a model reads, and the limits on what it reads.
+"""The files of a model, and the limits on their sizes.
 
 A model of a few bytes may ask for any number of elements. We refuse a model
 that is too large before memory is allocated: it could end the process.
@@ -46,7 +46,7 @@ IMAGES: dict[str, tuple[str, tuple[int, ...], int]] = {
 
 
 class Room:
-    """Counts the elements that a model may still have."""
+    """Counts the elements left to a model."""
 
     def __init__(self, limit: int) -> None:
         if limit < 0:
@@ -58,7 +58,7 @@ class Room:
         self.left = limit
 
     def check(self, count: int, what: str) -> None:
-        """Requires that there is room for `count` more elements."""
+        """Requires room for `count` more elements."""
         if count > self.left:
             raise ModelError(
                 f"{what} has {as_python(count)} elements, and there is room for "
@@ -109,7 +109,7 @@ def read_file(path: Path, what: str, elements: int = 0, remedy: str = "") -> byt
 
 
 def _check_length(size: int, what: str, elements: int = 0) -> None:
-    """Requires that the text of a model, or a file of values, is not too long."""
+    """Refuses a text of a model, or a file of values, of too many bytes."""
     most = MOST_BYTES + 8 * elements
     if size > most:
         raise ModelError(
@@ -126,7 +126,7 @@ def read_source(
 ) -> np.ndarray:
     """Reads a file, whose path is relative to `folder` or to the current directory.
 
-    Its ending says whether it is an array, an image or raw data.
+    The ending of the path tells an array, an image and raw data apart.
     """
     path = folder / name
     # Unlike the methods of a Path, os.path.exists never raises.
@@ -152,7 +152,7 @@ def read_source(
 
 
 def _check_image_type(data_type: DataType) -> None:
-    """Requires that an image can have the data type."""
+    """Requires a data type for images."""
     if data_type.name not in ("FLOAT64", "FLOAT32", "FLOAT16", "UINT8"):
         raise ModelError(
             f"an image has data type {data_type.name}; it must be one of FLOAT64, "
@@ -175,7 +175,7 @@ def converting(what: str) -> Iterator[None]:
 
 
 def import_pillow() -> Any:
-    """Imports Pillow. A ModelError says that it is not installed."""
+    """Imports Pillow. If it is missing, a ModelError says what to install."""
     try:
         from PIL import Image
     except ImportError:
@@ -186,7 +186,7 @@ def import_pillow() -> Any:
 
 
 def _read_npy(content: bytes, data_type: DataType, source: str) -> np.ndarray:
-    """Reads an array. Its type must be `data_type`, unless that is UNKNOWN."""
+    """Reads an array of type `data_type`, or of any type for UNKNOWN."""
     with converting(source):
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     if array.dtype == bool:
@@ -250,7 +250,7 @@ def _read_image(
 
 
 def check_image(ending: str, sizes: tuple[int, ...], data_type: DataType) -> None:
-    """Requires that elements of these sizes and this type can be written as an image.
+    """Requires sizes and a type for an image.
 
     The sizes may be {H,W}, {C,H,W} or {1,C,H,W}.
     """

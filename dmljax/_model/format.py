@@ -127,7 +127,7 @@ SIZES = Annotated[
 TYPE = Annotated[
     DataType, Reader(f"one of {', '.join(DATA_TYPES)}, UNKNOWN", _data_type)
 ]
-SCALE = Annotated[str, Reader("'scale'", {"scale": "scale"}.get)]
+SCALE = Annotated[str, Reader("'scale'", lambda v: v if v == "scale" else None)]
 FLAGS = Annotated[
     Any,
     Reader(
@@ -157,7 +157,7 @@ class Element(NamedTuple):
 
 
 class Repeated(NamedTuple):
-    """Initial values that are all the same."""
+    """Equal initial values."""
 
     value_count: UINT64
     value: int | float
@@ -178,7 +178,7 @@ class SourceFile(NamedTuple):
 
 
 class ResourceFields(NamedTuple):
-    """A resource as the file describes it."""
+    """A resource in the words of the file."""
 
     initial_values: VALUES
     # UNKNOWN if the values have types of their own: a list of elements, or a .npy file.
@@ -207,7 +207,7 @@ BINDINGS = Annotated[Mapping[str, BufferView], OBJECT._replace(convert=_bindings
 
 
 class Dispatchable(NamedTuple):
-    """An operator, and the resources of tensors that a command may leave out."""
+    """An operator, and resources for the tensors that a command leaves out."""
 
     type: str
     desc: DESC
@@ -217,7 +217,7 @@ class Dispatchable(NamedTuple):
 
 
 class DispatchFields(NamedTuple):
-    """A command that runs an operator, as the file describes it."""
+    """A command to run an operator, in the words of the file."""
 
     type: str
     dispatchable: str
@@ -226,7 +226,7 @@ class DispatchFields(NamedTuple):
 
 
 class Print(NamedTuple):
-    """A command that prints a resource."""
+    """A command to print a resource."""
 
     type: str
     resource: str
@@ -234,7 +234,7 @@ class Print(NamedTuple):
 
 
 class WriteFile(NamedTuple):
-    """A command that writes a resource to a file."""
+    """A command to write a resource to a file."""
 
     type: str
     resource: str

@@ -27,14 +27,14 @@ from dmljax._model.values import Resource, Version
 class Targets:
     """The options for written files."""
 
-    folder: Path = Path()  # each targetPath is relative to it
-    clobber: bool = True  # whether a file that is there already may be replaced
-    # Without `clobber`: the files of the commands that were checked so far.
+    folder: Path = Path()  # each targetPath is relative to this folder
+    clobber: bool = True  # whether to replace an existing file
+    # Without `clobber`: the files of the commands checked so far.
     planned: set[Path] = dataclasses.field(default_factory=set)
 
 
-# The commands that print or write, by their places in messages. Each has the resource
-# that it shows, and the path of its file, if it writes one.
+# The commands to print or write, by their places in messages. Each has its resource,
+# and the path of its file, which `print` leaves empty.
 Shown = Mapping[str, tuple[Print | WriteFile, Version, Path]]
 
 
@@ -81,7 +81,7 @@ def text_of(
 
 
 def show_on(stream: Any, text: str) -> str:
-    """Escapes the characters that a stream, such as standard output, can't encode."""
+    """Escapes what a stream, such as standard output, can't encode."""
     encoding = getattr(stream, "encoding", None) or "utf-8"
     return text.encode(encoding, "backslashreplace").decode(encoding)
 
@@ -89,7 +89,7 @@ def show_on(stream: Any, text: str) -> str:
 def check_output(
     command: Print | WriteFile, resource: Resource, targets: Targets
 ) -> Path:
-    """Requires that a command can show its resource, and returns the path of a file.
+    """Requires a resource that can be shown, and returns the path of the file.
 
     The path has no links: if the file becomes a link later, we replace the link.
     """
@@ -126,7 +126,7 @@ def check_output(
 
 
 def _check_target(name: str, targets: Targets) -> Path:
-    """Returns the path of a file, without links, that we are able to write."""
+    """Returns the path of a file, without links. We must be able to write there."""
     target = f"targetPath {quoted(name, LONGEST_PATH)}"
     try:
         path = Path(os.path.realpath(targets.folder / name))
@@ -209,7 +209,7 @@ def _write_file(
         with contextlib.suppress(OSError):
             os.unlink(temporary)
     verb = "replaced" if replaced else "wrote"
-    # The line has the path as the model and the command line write it.
+    # The line has the path as written in the model and on the command line.
     name = shortened(str(targets.folder / command.target_path), LONGEST_PATH)
     return f"{verb} {name} ({summary})"
 

@@ -1,4 +1,4 @@
-"""Reads a model file and checks it as a whole.
+"""Reads and checks a model file as a whole.
 
 When a model has passed, only the machine can fail to run it. So an error in the last
 command leaves nothing printed and nothing written.
@@ -49,7 +49,7 @@ class Binding(NamedTuple):
 
 
 class Dispatch(NamedTuple):
-    """A command that runs an operator."""
+    """A command to run an operator."""
 
     desc: OperatorDesc
     inputs: list[Binding]

@@ -31,10 +31,10 @@ def run_model(
 ) -> dict[str, np.ndarray]:
     """Runs a model file of DirectML's tool DxDispatch, as one compiled program.
 
-    The model is checked as a whole before it runs. After the program has run, all files
-    are written, and then the text of the commands ``print`` is printed. If the model is
-    refused, or if it cannot run, nothing is printed and nothing is written. If a file
-    cannot be written, nothing is printed, and the files before it stay.
+    The whole model is checked first. After the program has run, all files are written,
+    and then the text of the commands ``print`` is printed. If the model is refused or
+    cannot run, nothing is printed and nothing is written. If a file cannot be written,
+    nothing is printed, and earlier files stay.
 
     Args:
       model: the path of a JSON file, or the content of such a file as a dict. A
@@ -104,7 +104,7 @@ def run_model(
 
 
 def find_device(device: str | jax.Device | None) -> jax.Device | None:
-    """Finds a device. A ModelError says that the machine has none of the platform."""
+    """Finds a device. If the machine has none, a ModelError says so."""
     if isinstance(device, jax.Device):
         return device
     if not isinstance(device, str | None) or device == "":

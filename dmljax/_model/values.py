@@ -80,8 +80,8 @@ def _initial_values(fields: ResourceFields, folder: Path, room: Room) -> np.ndar
     data_type = fields.initial_values_data_type
     if isinstance(values, list) and values and isinstance(values[0], Element):
         return _join_mixed(values, data_type)
-    path = Path(values.source_path if isinstance(values, SourceFile) else "")
-    if data_type == DataType.UNKNOWN and path.suffix.lower() != ".npy":
+    source = Path(getattr(values, "source_path", ""))
+    if data_type == DataType.UNKNOWN and source.suffix.lower() != ".npy":
         raise ModelError(
             "the field 'initialValuesDataType' is missing or UNKNOWN; only a .npy file "
             "and a list of objects with 'type' and 'value' carry their own types."

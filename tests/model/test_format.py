@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dmljax._directml.json import reader_of
-from dmljax._model.format import FLAGS, SIZES, TYPE, UINT64
+from dmljax._model.format import FLAGS, SCALE, SIZES, TYPE, UINT64
 from tests.model import models as m
 
 # The types as messages name them, and the fields of each by their paths.
@@ -66,7 +66,8 @@ FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
         (SIZES, [[], [1, 2**32 - 1]], [[0], [2**32], [1.0], [True], 1]),
         (tuple[int, ...], [[-1, 2**70]], [[1.0], ["1"], 1]),
         (FLAGS, [FLAG, [], [FLAG, "NONE"]], [1, [1], "none", ["FAST"]]),
-        (TYPE, ["UNKNOWN", "DML_TENSOR_DATA_TYPE_INT8"], ["INT4", "int8", 1]),
+        (SCALE, ["scale"], ["SCALE", ["scale"], {}]),
+        (TYPE, ["UNKNOWN", "DML_TENSOR_DATA_TYPE_INT8"], ["INT4", "int8", 1, ["INT8"]]),
     ],
 )
 def test_the_values_of_a_type(hint, values, others):
