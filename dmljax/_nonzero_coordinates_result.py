@@ -119,11 +119,10 @@ parts=None)
             overflow = self.overflow
         elif hasattr(count, "shape"):
             overflow = jax.ShapeDtypeStruct(count.shape, bool)
-        fields = {"count": _brief(count), "overflow": _brief(overflow)}
-        fields["coordinates"] = _brief(coordinates, most=-1)
+        text = f"count={_brief(count)}, overflow={_brief(overflow)}"
+        text += f", coordinates={_brief(coordinates, most=-1)}"
         if self._shape is not None:
-            fields |= {"sizes": str(self._shape), "parts": str(self._parts)}
-        text = ", ".join(f"{name}={value}" for name, value in fields.items())
+            text += f", sizes={self._shape}, parts={self._parts}"
         return f"NonzeroCoordinates({text})"
 
     @property
