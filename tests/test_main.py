@@ -370,8 +370,9 @@ def test_a_program_without_a_platform():
 def test_support(capsys):
     for name in ("PADDING", "padding", "DML_OPERATOR_PADDING"):
         lines = printed(capsys, "support", name).splitlines()
-        assert lines[0] == "## PADDING"
-        assert lines[4] == "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |"
+        columns = "| from level | tensor | ranks | data types |"
+        first = "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |"
+        assert lines[:5] == ["## PADDING", "", columns, "|---|---|---|---|", first]
     lines = printed(capsys, "support").splitlines()
     assert [line[3:] for line in lines if line.startswith("#")] == [*DESCRIPTORS]
 

@@ -6,7 +6,7 @@ import pytest
 
 from dmljax import FeatureLevel
 from dmljax._check import public
-from dmljax._directml.support import check_support, support_markdown
+from dmljax._directml.support import check_support
 from dmljax._operators import DESCRIPTORS
 from tests.checks import assert_refused
 from tests.samples import tensor
@@ -21,17 +21,6 @@ def test_feature_levels():
     assert {level.label: int(level) for level in FeatureLevel} == LEVELS
     assert [level.name for level in FeatureLevel] == ["V" + label for label in LEVELS]
     assert sorted(FeatureLevel) == list(FeatureLevel)
-
-
-def test_a_table_in_markdown():
-    support = DESCRIPTORS["DIAGONAL_MATRIX"].support
-    *head, first, second, third, last = support_markdown("X", support).splitlines()
-    columns = "| from level | tensor | ranks | data types |"
-    assert head == ["## X", "", columns, "|---|---|---|---|"]
-    assert first == "| 2_0 | OutputTensor | 4 | FLOAT32 FLOAT16 |"
-    assert second.startswith("| 2_1 | OutputTensor | 4 | ")
-    assert third.startswith("| 4_0 | OutputTensor | 2 to 4 | ")
-    assert last.startswith("| 5_1 | OutputTensor | 2 to 4 | ")
 
 
 @pytest.mark.parametrize("operator", DESCRIBED)
