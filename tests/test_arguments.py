@@ -1,10 +1,10 @@
 """Right and wrong arguments: arrays, scalars, sizes and integers."""
 
 import dataclasses
-import functools
 import inspect
 import itertools
 import re
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -165,7 +165,7 @@ def test_a_description_is_no_array(function, arguments, options):
         if isinstance(right, np.ndarray | np.generic | tuple):
             wrong = (0, DESCRIBED) if isinstance(right, tuple) else DESCRIBED
             bound.arguments[name] = wrong
-            call = functools.partial(function, *bound.args, **bound.kwargs)
+            call = partial(function, *bound.args, **bound.kwargs)
             text = f"{name} {NO_ARRAY}{NO_ELEMENTS}"
             assert_refused(operator, text, call, error=TypeError)
             bound.arguments[name] = right
@@ -267,7 +267,7 @@ def test_arrays_of_numpy_become_32_bits():
         ("complex64", "complex128"),
     ):
         x = np.array([[3, 0, 2], [1, 5, 0]], wide)
-        found = results(x), jax.jit(functools.partial(results, x))()
+        found = results(x), jax.jit(partial(results, x))()
         assert_same(found, (results(x.astype(narrow)),) * 2)
     assert_same(hot(INDICES.astype(np.int64)), hot(INDICES))
     assert padding(np.array([1e300, -1e300]), (0,), (0,)).tolist() == [np.inf, -np.inf]
@@ -282,7 +282,7 @@ def test_integers_that_do_not_fit_in_32_bits(value):
         kind = "INT32" if abs(value) < 2**62 else "UINT32"
         text = f"{argument} has an element {value}, which {kind} does not hold"
         assert_refused(operator, text, call, array)
-        assert_refused(operator, text, jax.jit(functools.partial(call, array)))
+        assert_refused(operator, text, jax.jit(partial(call, array)))
     assert_refused("PADDING", f"x (InputTensor) has an element {value}", pad, value)
     text = "x (InputTensor) is about 2^16609; it must be an integer of at most 64 bits"
     assert_refused("PADDING", text, pad, HUGE)
@@ -395,7 +395,7 @@ def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
     def results(uses):
         return [call(x, number) for number, call in uses]
 
-    program = jax.jit(functools.partial(results, uses))
+    program = jax.jit(partial(results, uses))
     with np.errstate(over="ignore"):
         found = results(scalars) + program()
         for one, (number, _) in zip(found, scalars + uses, strict=True):
@@ -475,7 +475,7 @@ def test_a_float_saturates(dtype, x64):
 
     expected = [oracles.cast_padding_value(np.real(v), dtype) for v in fills]
     expected = expected[: len(FLOATS)] + expected * len(CASTS)
-    literals = functools.partial(fill_all, fills)
+    literals = partial(fill_all, fills)
     for run in (
         literals,
         jax.jit(literals),
@@ -522,7 +522,7 @@ def test_a_new_number_compiles_nothing(name):
         SCALARS[name](x, number)
         assert programs() == size + 1
         # jax.checkpoint would hide the values of arrays, except for the condition.
-        program = functools.partial(SCALARS[name], value=number)
+        program = partial(SCALARS[name], value=number)
         assert all(const.dtype == bool for const in jax.make_jaxpr(program)(x).consts)
 
 
@@ -560,7 +560,7 @@ def test_integers_become_pythons():
     ],
 )
 def test_wrong_integers(operator, name, call):
-    refused = functools.partial(assert_refused, operator)
+    refused = partial(assert_refused, operator)
     static = "must be an integer that is known when the program is traced, not"
     masked = np.ma.masked_array(1, True)
     for value in (1.0, "1", np.float32(1), np.timedelta64(2, "s"), masked, DESCRIBED):
@@ -621,7 +621,7 @@ def test_integers_and_sequences_of_integers():
 
 
 def test_wrong_dtypes():
-    make = functools.partial(diagonal_matrix1, shape=(2, 2))
+    make = partial(diagonal_matrix1, shape=(2, 2))
     for dtype, text in (
         ("object", f"object{ELEMENTS}"),
         ("float31", "'float31'; it must be a data type such as jnp.float32"),

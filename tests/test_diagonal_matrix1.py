@@ -4,8 +4,8 @@ Its wrong calls and its edge cases are in tests/subjects/diagonal_matrix1.py.
 """
 
 import dataclasses
-import functools
 import itertools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -63,7 +63,7 @@ def test_every_pair_of_bounds(matrix):
     pairs = np.array([*itertools.product(bounds, bounds)], np.int32)
     data = pairs.T[..., None, None]
     wanted = np.vectorize(oracles.diagonal_fills)(*np.indices(matrix), *data)
-    fill = functools.partial(filled, np.zeros(matrix, bool), value=True)
+    fill = partial(filled, np.zeros(matrix, bool), value=True)
     assert_same(jax.jit(jax.vmap(fill))(*pairs.T), wanted)
     for (begin, end), fills in zip(pairs.tolist(), wanted, strict=True):
         with jax.disable_jit():
@@ -142,7 +142,7 @@ def test_bounds_of_every_kind():
 )
 def test_bounds_beyond_int32_are_compared_before_they_saturate(x64, begin, end):
     """Two bounds past all diagonals fill nothing or everything: the order decides."""
-    jitted = jax.jit(functools.partial(filled, X))
+    jitted = jax.jit(partial(filled, X))
     for given in ((begin, end), (end, begin)):
         # No diagonal of this matrix is near these numbers.
         wanted = expected(X, *(max(-99, min(99, int(bound))) for bound in given))
@@ -153,6 +153,6 @@ def test_bounds_beyond_int32_are_compared_before_they_saturate(x64, begin, end):
 
 
 def test_a_traced_python_number_saturates(x64):
-    jitted = jax.jit(functools.partial(filled, X))
+    jitted = jax.jit(partial(filled, X))
     for span in ((-(2**40), 1), (2**40, 1), (-1, 2**40)):
         assert_same(jitted(*span), expected(X, *np.clip(span, INT32_MIN, INT32_MAX)))

@@ -1,10 +1,10 @@
 """The result of nonzero_coordinates: a pytree that takes and puts rows."""
 
 import copy
-import functools
 import itertools
 import operator
 import pickle
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -196,7 +196,7 @@ def test_rows_of_a_mask_and_back(sizes, rest, size, fill):
     """Too few rows, enough, and too many."""
     mask = np.resize(MASK[1:], sizes)
     x, rows = numbers(*sizes, *rest), -numbers(size, *rest)
-    run = jax.jit(functools.partial(there_and_back, size=size, fill=fill))
+    run = jax.jit(partial(there_and_back, size=size, fill=fill))
     assert_same(run(mask, x, rows), moved(mask, x, rows))
 
 
@@ -245,7 +245,7 @@ def test_trees_of_arrays():
     """With one fill value, and a tree of them."""
     x = {"a": numbers(8, 2), "b": (MASK, None)}
     rows = jax.tree.map(lambda a: -a[:5], x)
-    found = jax.jit(functools.partial(there_and_back, size=5))(MASK, x, rows)
+    found = jax.jit(partial(there_and_back, size=5))(MASK, x, rows)
     leaves = zip(jax.tree.leaves(x), jax.tree.leaves(rows), strict=True)
     wanted = zip(*(moved(MASK, *pair) for pair in leaves), strict=True)
     assert_same(found, list(wanted))
@@ -260,10 +260,10 @@ def test_trees_of_arrays():
 def test_a_batch_with_and_without_vmap(size, form):
     """If `size` is too small, the rows of a line don't reach another line."""
     x, rows = numbers(4, 8, form), -numbers(4, size, form)
-    run = functools.partial(there_and_back, size=size)
+    run = partial(there_and_back, size=size)
     wanted = of_lines(BATCH, x, rows)
     assert_same(jax.vmap(run)(BATCH, x, rows), wanted)
-    kept = jax.vmap(functools.partial(find, size=size))(BATCH)
+    kept = jax.vmap(partial(find, size=size))(BATCH)
     assert_same(uses(kept, x, rows), wanted)
     counts = (BATCH != 0).sum(1, dtype=np.int32)
     assert_same(kept.overflow, counts > size)
@@ -279,7 +279,7 @@ def test_one_mask_for_a_batch_of_arrays():
 
 def test_parts(form):
     """One mask, and a batch of matrices. Each part has 4 elements and 3 rows."""
-    search = functools.partial(find, parts=2, size=3)
+    search = partial(find, parts=2, size=3)
     batch = BATCH.reshape(4, 4, 2)
     for mask, kept in (MASK, search(MASK)), (batch, jax.vmap(search)(batch)):
         x, rows = numbers(*mask.shape, form), -numbers(*kept.count.shape, 3, form)
@@ -366,7 +366,7 @@ def test_index_checks_report_rows_past_the_count_in_derivatives_alone():
     def run(x):
         return (find(mask, size=6, fill=99).take(x) ** 2).sum() / 2
 
-    check = functools.partial(checkify.checkify, errors=checkify.index_checks)
+    check = partial(checkify.checkify, errors=checkify.index_checks)
     (error, _), (reported, gradient) = (
         jax.jit(check(function))(x) for function in (run, jax.grad(run))
     )
@@ -386,12 +386,12 @@ def doubled(search, mask, x):
     return kept.add(kept.put(x, rows), rows, where=where)
 
 
-few = functools.partial(find, size=4)
+few = partial(find, size=4)
 WAYS = {
-    "parts": functools.partial(doubled, functools.partial(find, size=9, parts=8)),
-    "vmap": jax.vmap(functools.partial(doubled, few)),
-    "batch": functools.partial(doubled, jax.vmap(few)),
-    "whole": functools.partial(doubled, functools.partial(find, size=70)),
+    "parts": partial(doubled, partial(find, size=9, parts=8)),
+    "vmap": jax.vmap(partial(doubled, few)),
+    "batch": partial(doubled, jax.vmap(few)),
+    "whole": partial(doubled, partial(find, size=70)),
 }
 
 
@@ -403,7 +403,7 @@ def test_devices_send_nothing_where_the_parts_lie(way, form):
 
     @jax.jit
     def both(mask, x):
-        result, pull = jax.vjp(functools.partial(WAYS[way], mask), x)
+        result, pull = jax.vjp(partial(WAYS[way], mask), x)
         return result, pull(result)[0]
 
     alone = both(mask, x)
@@ -426,7 +426,7 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
     masks = np.tile(BATCH, (2, 1))
     x, rows = numbers(8, form), -numbers(8, 4, form)
 
-    run = jax.vmap(functools.partial(there_and_back, size=4), (0, None, 0))
+    run = jax.vmap(partial(there_and_back, size=4), (0, None, 0))
 
     def energy(x, masks, rows):
         outputs = run(masks, x, rows)
@@ -519,7 +519,7 @@ def test_gradients_inside_of_a_shard_map_over_another_axis(width, axis, compiled
 
 def test_wrong_arrays():
     kept = find(MASK, size=5)
-    batch = jax.vmap(functools.partial(find, size=2))(BATCH)
+    batch = jax.vmap(partial(find, size=2))(BATCH)
     take, put, add = kept.take, kept.put, kept.add
     x, rows = numbers(8, 2), numbers(5, 2)
     begin = "x has sizes {7,2}; it must begin with {8}, the sizes of the array that was"
@@ -538,7 +538,7 @@ def test_wrong_arrays():
     fill = "fill_value has sizes {1}; it must be a scalar. jax.vmap gives each"
     refused(fill, take, x, fill_value=x[0, :1])
     refused("fill_value is 0.5; INT8", take, MASK, fill_value=0.5)
-    wrong = functools.partial(refused, error=TypeError)
+    wrong = partial(refused, error=TypeError)
     wrong("x must be a number or an array, not NoneType", take, None)
     wrong("rows['a'] must be a number or an array, not str", put, {"a": x}, {"a": "a"})
     wrong("x has bools, which have no sum", add, MASK > 0, MASK[:5] > 0)
@@ -560,7 +560,7 @@ def test_wrong_flags():
         ):
             write, rows = getattr(found, name), found.take(x)
             refused(text, write, x, rows, where=where)
-        write = functools.partial(refused, error=TypeError)
+        write = partial(refused, error=TypeError)
         for where, text in (
             (MASK[:5], "where has data type INT8; it must be bool. Write where != 0."),
             (list(FLAGS[:5]), "where must be a number or an array, not list"),
@@ -616,7 +616,7 @@ def test_a_parameter_is_an_array():
 
 def test_the_read_of_narrow_rows_past_the_count_is_0_with_a_derivative():
     """Noticed: `_read_jvp` with mode "clip" in place of "fill"."""
-    read = functools.partial(jax.jvp, _nonzero_rows._read)
+    read = partial(jax.jvp, _nonzero_rows._read)
     valid, index = np.array([True, False]), (np.array([1, 0]),)
     arguments = jax.tree.map(jnp.asarray, (numbers(3), valid, index))
     zeros = jax.tree.map(lambda a: np.zeros(a.shape, jax.dtypes.float0), arguments[1:])

@@ -1,8 +1,8 @@
 """NONZERO_COORDINATES: formulas, batches in each form, memory, the kernel."""
 
-import functools
 import math
 import re
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -103,10 +103,10 @@ def test_rows_of_each_form(form, size):
 def test_each_form_of_nothing(form, shape, size, fill):
     """Without elements, lines or rows, outputs still have their sizes and counts."""
     options = {"rank": 2, "size": size, "columns": 2, "fill": fill}
-    found = jax.jit(functools.partial(form, **options))(np.ones(shape, bool))
+    found = jax.jit(partial(form, **options))(np.ones(shape, bool))
     counts = np.full(shape[0], shape[1] * shape[2], np.uint32)
     assert_same(found, (counts, np.full((shape[0], size or 0, 2), fill, np.uint32)))
-    find = functools.partial(form, rank=0, size=0, columns=1, fill=fill)
+    find = partial(form, rank=0, size=0, columns=1, fill=fill)
     assert_same(jax.jit(find)(np.True_), (np.uint32(1), np.zeros((0, 1), np.uint32)))
 
 
@@ -131,7 +131,7 @@ def test_each_form_counts_from_the_first_element_of_a_part(form, size):
     """
     x = share(0.3, (10, 67))
     first = np.array([0, 5 * 67], np.uint32).reshape(2, 1, 1)
-    find = jax.jit(functools.partial(form, rank=2, size=size, columns=2, fill=0))
+    find = jax.jit(partial(form, rank=2, size=size, columns=2, fill=0))
     expected = oracles.nonzero_coordinates(x, parts=2, size=size)
     assert_same(find(x.reshape(2, 5, 67), first), expected)
 
@@ -148,7 +148,7 @@ def test_each_form_counts_from_the_first_element_of_a_part(form, size):
 )
 def test_bit_words_for_many_elements_and_rows_for_few(shape, size, expected):
     options = {"rank": 1, "size": size, "columns": 1, "fill": None}
-    find = jax.jit(functools.partial(NONZERO_COORDINATES.xla, **options))
+    find = jax.jit(partial(NONZERO_COORDINATES.xla, **options))
     text = find.lower(struct(np.bool_, *shape)).as_text()
     assert ("popcnt" in text) == expected
 
@@ -158,7 +158,7 @@ def test_the_walk_counts_all_rows():
     line = struct(np.bool_, 2, 2**10)
     for size, dtype in (2**30 - 2**10, np.uint32), (2**30, np.uint64):
         options = {"rank": 1, "size": size, "columns": 1, "fill": 0}
-        find = functools.partial(nonzero_walk, **options)
+        find = partial(nonzero_walk, **options)
         equations = jax.make_jaxpr(find)(line).jaxpr.eqns
         (loop,) = (x for x in equations if x.primitive.name == "while")
         types = {x.aval.dtype for x in loop.outvars if not x.aval.shape}
@@ -170,7 +170,7 @@ def test_the_walk_counts_all_rows():
 def test_more_rows_or_elements_than_31_bits_count(form, elements, size):
     """A planted fault: the type of indices follows from the elements alone."""
     options = {"rank": 1, "size": size, "columns": 1, "fill": 0}
-    find = jax.jit(functools.partial(form, **options))
+    find = jax.jit(partial(form, **options))
     text = find.lower(struct(np.bool_, elements)).as_text()
     assert re.search(r"tensor<(\d+x)*u?i64>", text)
 
@@ -182,7 +182,7 @@ def test_more_rows_or_elements_than_31_bits_count(form, elements, size):
 def test_no_memory_of_all_rows(form):
     """The coordinates of all elements would take 16 bytes each, and 32 with `fill`."""
     x = struct(np.bool_, MANY // 2**12, 8, 32, 16)
-    find = functools.partial(form, rank=4, size=10, columns=4, fill=7)
+    find = partial(form, rank=4, size=10, columns=4, fill=7)
     program = jax.jit(find).lower(x).compile()
     memory = program.memory_analysis()
     assert memory.temp_size_in_bytes <= 2 * MANY

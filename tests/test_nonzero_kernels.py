@@ -1,7 +1,7 @@
 """The choice of a kernel of NONZERO_COORDINATES, with the toy of test_primitive.py."""
 
 import dataclasses
-import functools
+from functools import partial
 
 import jax
 import numpy as np
@@ -19,8 +19,8 @@ from tests.test_primitive import FORMS, TOY, chosen, form, forms_in, shard
 
 LEAST = 8  # the fewest elements for the GPU kernel by default
 SEARCH = dataclasses.replace(TOY, kernel=_nonzero_kernels.choose_kernel)
-DEFAULT = functools.partial(SEARCH, implementation=None)
-ASKED = functools.partial(SEARCH, implementation="pallas")
+DEFAULT = partial(SEARCH, implementation=None)
+ASKED = partial(SEARCH, implementation="pallas")
 
 
 def kernel(flags, **static):
@@ -60,7 +60,7 @@ def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
     monkeypatch.setitem(_nonzero_kernels.KERNELS, "cpu", kernel)
     monkeypatch.setitem(_nonzero_kernels.DEFAULT_FROM, "cpu", LEAST)
     search = dataclasses.replace(SEARCH)  # JAX has compiled nothing of it
-    call = functools.partial(search, times=1, implementation=None)
+    call = partial(search, times=1, implementation=None)
     for size, expected in (LEAST, "kernel"), (LEAST - 1, "for CPUs"):
         x = np.linspace(1, 2, size, dtype="f4")
         (alone,) = call(x)
@@ -76,7 +76,7 @@ def test_sizes_that_the_kernel_refuses_run_in_xla_by_default(monkeypatch):
     with pytest.raises(DescriptorError, match=r"can't count .* of sizes \{8\}; use"):
         lowered(by_kernel, x, platform="cuda")
     text = lowered(dmljax.nonzero_coordinates, x, platform="cuda")
-    xla = functools.partial(dmljax.nonzero_coordinates, implementation="xla")
+    xla = partial(dmljax.nonzero_coordinates, implementation="xla")
     assert text.count("scatter") == lowered(xla, x, platform="cuda").count("scatter")
 
 
@@ -131,7 +131,7 @@ def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
 def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, toy, expected):
     """Another machine may run the export, with an older GPU."""
     shape = export.symbolic_shape(str(size))
-    function = jax.jit(functools.partial(toy, times=1))
+    function = jax.jit(partial(toy, times=1))
     program = export.export(function, platforms=("cuda",))
     text = program(struct(np.float32, *shape)).mlir_module()
     assert forms_in(text) == expected

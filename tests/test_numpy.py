@@ -4,10 +4,10 @@ Both run the same table of calls.
 """
 
 import copy
-import functools
 import itertools
 import re
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -210,11 +210,11 @@ def test_a_mask_of_numpy_is_searched_when_a_program_is_traced(kind):
         return sum((y**2).sum() for y in arrays if y.dtype == x.dtype)
 
     def run(library, *given):
-        both = jax.grad(functools.partial(loss, library), (0, 1))(*given)
+        both = jax.grad(partial(loss, library), (0, 1))(*given)
         return list(results(library, *given)), both
 
     expected = run(jnp, jnp.asarray(x), jnp.float32(7))
-    ours = functools.partial(run, dnp)
+    ours = partial(run, dnp)
     by_rows = sharding_of("8", P("a"), kind)
     with jax.set_mesh(by_rows.mesh):
         given = jax.device_put(x, by_rows), np.float32(7)
@@ -276,7 +276,7 @@ def test_transformations():
 
     def results(library):
         for program in (find, differentiate):
-            yield jax.vmap(functools.partial(program, library))(*batch)
+            yield jax.vmap(partial(program, library))(*batch)
 
     assert_alike(*run_both(results))
 
@@ -325,7 +325,7 @@ WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
 def test_weak_types(x):
     """A weak array does not widen the type of a sum."""
 
-    ours, theirs = run_both(functools.partial(each_function, x=x))
+    ours, theirs = run_both(partial(each_function, x=x))
     assert_alike(ours, theirs)
     assert_alike(list(each_function(dnp, x)), theirs)
     one = np.array([True])
@@ -449,7 +449,7 @@ def test_divided_arrays(kind):
         yield library.nonzero(x, size=3)
         yield library.argwhere(x, size=3)
         # No side alone has rows that 8 devices could share.
-        pad = functools.partial(library.pad, pad_width=((4, 4), (1, 0)))
+        pad = partial(library.pad, pad_width=((4, 4), (1, 0)))
         yield pad(x, constant_values=(1, 2))
         yield jax.grad(lambda x: (pad(x, constant_values=(1, 2)) ** 2).sum())(x)
         yield library.tril(x, -1)
@@ -476,10 +476,10 @@ def test_compressed_slices_are_divided_as_before(spec, width):
     chosen = jnp.arange(2)
 
     def results(library, x):
-        run = functools.partial(library.compress, chosen, size=1)
+        run = partial(library.compress, chosen, size=1)
         yield run(x, axis=1)
         yield jax.grad(lambda x: (run(x, axis=1) ** 2).sum())(x)
-        yield jax.vmap(functools.partial(run, axis=0))(x)
+        yield jax.vmap(partial(run, axis=0))(x)
 
     with jax.set_mesh(sharding_of("2x2", spec, AxisType.Explicit).mesh):
         x = jax.device_put(numbers, spec)
@@ -560,7 +560,7 @@ def refused(error, text, function, *arrays, **options):
 
 
 def test_missing_features():
-    unknown = functools.partial(refused, NotImplementedError)
+    unknown = partial(refused, NotImplementedError)
     statistics = ["maximum", "mean", "median", "minimum"]
     for mode in ("linear_ramp", "empty", *statistics, lambda row, *_: row):
         jnp.pad(X, 1, mode)
@@ -583,7 +583,7 @@ def test_missing_features():
 
 
 def test_wrong_types():
-    wrong = functools.partial(refused, TypeError)
+    wrong = partial(refused, TypeError)
     wrong("pad_width must be an integer", dnp.pad, X, 1.5)
     wrong("pad_width must be an integer", dnp.pad, X, {0: 1.5})
     wrong("an axis of pad_width must be an integer", dnp.pad, X, {"x": 1})
@@ -616,7 +616,7 @@ def test_three_arguments_of_where_refuse_the_options_of_one(option):
 
 
 def test_wrong_values():
-    wrong = functools.partial(refused, ValueError)
+    wrong = partial(refused, ValueError)
     wrong("none may be negative", dnp.pad, X, (1, -1))
     wrong("array has an element 1099511627776", dnp.pad, 2**40, 1)
     wrong("pad_width has sizes", dnp.pad, X, (1, 2, 3))

@@ -3,9 +3,9 @@
 Without ONNX, only the table of calls runs.
 """
 
-import functools
 import importlib
 import warnings
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -217,7 +217,7 @@ def test_transformations():
     batches = jax.jit(jax.vmap(linear))
     rows = map(linear, x, v, chosen)
     assert_equal(batches(x, v, chosen), jax.tree.map(lambda *ys: np.stack(ys), *rows))
-    function = functools.partial(batches, chosen=chosen)
+    function = partial(batches, chosen=chosen)
     test_util.check_grads(function, (x, v), order=1)
 
 
@@ -231,7 +231,7 @@ def refused(function, text, *arrays, error=DescriptorError, **options):
 
 
 def test_errors_of_pad():
-    pad = functools.partial(refused, dox.pad)
+    pad = partial(refused, dox.pad)
     pad("mode is 'mean'; it must be one of", X, [1] * 4, mode="mean")
     pad("mode is [1]; it must be one of", X, [1] * 4, mode=[1])
     pad("pads has 3 elements; 2 axes need 4.", X, WIDE)
@@ -248,7 +248,7 @@ def test_errors_of_pad():
 
 
 def test_errors_of_one_hot():
-    hot = functools.partial(refused, dox.one_hot)
+    hot = partial(refused, dox.one_hot)
     hot("indices has an element 1099511627776", WIDE + 2**40, 3, OFF_ON)
     hot("values has sizes {1,2}; it must have {2}.", X, 3, OFF_ON[None])
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
@@ -261,7 +261,7 @@ def test_errors_of_one_hot():
 
 
 def test_errors_of_where():
-    where = functools.partial(refused, dox.where)
+    where = partial(refused, dox.where)
     ints = X.astype(np.int32)
     loses = "INT32 does not hold every value of FLOAT32: choose a type that holds yours"
     for pair, text in (
@@ -281,7 +281,7 @@ def test_errors_of_where():
 
 
 def test_errors_of_nonzero_and_compress():
-    nonzero = functools.partial(refused, dox.nonzero)
+    nonzero = partial(refused, dox.nonzero)
     nonzero("x has an element 1099511627776", WIDE + 2**40)
     count = "fill_value has 1 elements; it must be an integer, or a tuple of one for"
     nonzero(count, X, size=3, fill_value=(1,))
@@ -290,7 +290,7 @@ def test_errors_of_nonzero_and_compress():
     for fill in (0.5, True):
         text = "fill_value is of type ...; it must be an integer."
         nonzero(text, X, size=3, fill_value=fill, error=TypeError)
-    compress = functools.partial(refused, dox.compress)
+    compress = partial(refused, dox.compress)
     types = "fill_value has data type INT8, while"
     compress(types, X, X[0], axis=1, size=2, fill_value=np.int8(1))
     sizes = "fill_value has sizes {4}; it must be one number."
@@ -299,7 +299,7 @@ def test_errors_of_nonzero_and_compress():
 
 
 def test_errors_of_diagonals():
-    trilu = functools.partial(refused, dox.trilu)
+    trilu = partial(refused, dox.trilu)
     trilu("x has sizes {4}; it must have at least two dim", X[0])
     for upper in (2, X[0]):
         trilu("upper is...; it must be True or False.", X, upper=upper)
@@ -308,7 +308,7 @@ def test_errors_of_diagonals():
         trilu("k has sizes {3}; it must be one number.", X, k)
     text = "k is of type float32; it must be an integer."
     trilu(text, X, jnp.float32(1), error=TypeError)
-    eye_like = functools.partial(refused, dox.eye_like)
+    eye_like = partial(refused, dox.eye_like)
     eye_like("x has sizes {2,3,4}; it must have two dim", CUBE)
     eye_like(f"k {INTEGER}", X, k=0.5, error=TypeError)
     eye_like("dtype...'string'...data type", X, dtype=8, error=TypeError)

@@ -1,8 +1,8 @@
 """The forms of PADDING and of its adjoint, one by one."""
 
-import functools
 import itertools
 import re
+from functools import partial
 
 import jax
 import numpy as np
@@ -18,7 +18,7 @@ from tests.checks import assert_same, each_mode, lowered, struct
 
 REPEATING = tuple(PaddingMode)[1:]
 ON_CPU = PADDING.on_platform["cpu"]
-BY_TABLE = functools.partial(by_axes, gather_by_table)
+BY_TABLE = partial(by_axes, gather_by_table)
 CASES = [
     ((3, 4), (2, 3), (0, 1)),
     ((3, 4), (0, 5), (4, 0)),
@@ -70,7 +70,7 @@ def test_padding(mode, form):
         return form(x, *values, **pads, mode=mode)
 
     inputs = [samples.numbers(shape, "int8", 1) for shape, _, _ in CASES]
-    oracle = functools.partial(oracles.padding, mode=mode.name, value=7)
+    oracle = partial(oracles.padding, mode=mode.name, value=7)
     assert_each(padded, inputs, oracle)
 
 
@@ -81,8 +81,8 @@ def test_adjoint(form, mode):
     shapes = [tuple(map(sum, zip(*case, strict=True))) for case in CASES]
     pairs = zip(shapes, itertools.cycle(["int8", "float32"]), strict=False)
     inputs = [samples.numbers(n, t, 1) * np.asarray(40, t) for n, t in pairs]
-    oracle = functools.partial(oracles.padding_adjoint, mode=mode.name)
-    assert_each(functools.partial(form, mode=mode), inputs, oracle)
+    oracle = partial(oracles.padding_adjoint, mode=mode.name)
+    assert_each(partial(form, mode=mode), inputs, oracle)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_adjoint(form, mode):
 def test_the_form_of_a_cpu(way, shape, start, dtype):
     """Single axes are joined, and long rows of narrow types. Others are gathered."""
     pads = {"start": start, "end": start, "mode": PaddingMode.WRAP}
-    program = jax.make_jaxpr(functools.partial(ON_CPU, **pads))
+    program = jax.make_jaxpr(partial(ON_CPU, **pads))
     text = str(program(struct(dtype, *shape)))
     assert ["gather" in text, "concatenate" in text] == [way != "join", way == "join"]
     assert ("iota" in text) == (way == "computed")
@@ -117,7 +117,7 @@ def test_the_form_of_a_cpu(way, shape, start, dtype):
 @pytest.mark.parametrize("form", [ON_CPU, ADJOINT.on_platform["cpu"]])
 def test_a_lone_signal_is_joined_as_a_row_on_a_cpu(form):
     """XLA joins slices of one dimension by masked loads, which may be very slow."""
-    pad = functools.partial(form, start=(1,), end=(1,), mode=PaddingMode.REFLECTION)
+    pad = partial(form, start=(1,), end=(1,), mode=PaddingMode.REFLECTION)
     jaxpr = jax.make_jaxpr(lambda x: pad(x))(struct(np.float16, 9)).jaxpr
     joins = re.findall(r":f16\[([\d,]+)\] = concatenate", str(jaxpr))
     assert joins
@@ -136,7 +136,7 @@ def test_a_lone_signal_is_joined_as_a_row_on_a_cpu(form):
 def test_the_adjoint_of_a_cpu(way, shape, pads, dtype):
     """Narrow strips along one axis are added between zeros, and others by pieces."""
     mode = PaddingMode.SYMMETRIC
-    form = functools.partial(ADJOINT.on_platform["cpu"], start=pads, end=pads)
+    form = partial(ADJOINT.on_platform["cpu"], start=pads, end=pads)
     text = str(jax.make_jaxpr(lambda x: form(x, mode=mode))(struct(dtype, *shape)))
     assert ["pad[" in text, "concatenate" in text] == [way == "zeros", way == "join"]
 
@@ -145,7 +145,7 @@ def test_the_adjoint_of_a_cpu(way, shape, pads, dtype):
 def test_rows_of_an_unknown_length_are_gathered_on_a_cpu(sizes):
     """JAX can't say whether a symbolic length is long. An empty array has a size."""
     shape = export.symbolic_shape(sizes)
-    pad = functools.partial(ON_CPU, start=(1, 1), end=(1, 1), mode=PaddingMode.EDGE)
+    pad = partial(ON_CPU, start=(1, 1), end=(1, 1), mode=PaddingMode.EDGE)
     text = str(jax.make_jaxpr(pad)(struct(np.int8, *shape)))
     assert "gather" in text
 
@@ -163,13 +163,13 @@ def test_indices_of_long_axes_have_64_bits(mode):
         # Start 1 is folded to almost two sizes ahead: the last is at about 2^31.
         ends.append(1)
     for end in ends:
-        pad = functools.partial(padding, start_padding=(1,), end_padding=(end,))
-        assert "xi64>" in lowered(functools.partial(pad, mode=mode), x)
+        pad = partial(padding, start_padding=(1,), end_padding=(end,))
+        assert "xi64>" in lowered(partial(pad, mode=mode), x)
 
 
 @pytest.mark.parametrize("mode", REPEATING)
 def test_strips_of_long_axes_are_placed_in_64_bits(mode):
-    form = functools.partial(PADDING.auto_sharded, start=(1,), end=(1,), mode=mode)
+    form = partial(PADDING.auto_sharded, start=(1,), end=(1,), mode=mode)
     text = jax.jit(form).lower(struct(np.int8, 2**33)).as_text()
     placed = re.findall(r"stablehlo.dynamic_update_slice .*<(i\d+)>\) ->", text)
     assert placed == ["i64", "i64"]

@@ -4,7 +4,7 @@ A toy operator has every kind of form. Each form computes another function, so t
 program shows its form. test_nonzero_kernels.py has the choice of a kernel.
 """
 
-import functools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -55,7 +55,7 @@ def forms_in(text):
 def chosen(platform, times=1, toy=TOY, size=8, **options):
     """The name of the form that runs."""
     x = jax.ShapeDtypeStruct((size,), np.float32, **options)
-    return forms_in(lowered(functools.partial(toy, times=times), x, platform=platform))
+    return forms_in(lowered(partial(toy, times=times), x, platform=platform))
 
 
 @pytest.mark.parametrize(
@@ -126,8 +126,8 @@ def check_types(x):
         (NONZERO_COORDINATES, np.ones(9, bool), SEARCH),
         (PADDING, x, WIDEN),
     ):
-        rule = functools.partial(primitive, **static)
-        forms = functools.partial(primitive.xla, **static)
+        rule = partial(primitive, **static)
+        forms = partial(primitive.xla, **static)
         rule, forms = (jax.make_jaxpr(f)(operand).out_avals for f in (rule, forms))
         assert rule == forms
         assert list(map(str, rule)) == list(map(str, forms))
@@ -157,7 +157,7 @@ def test_a_nan_is_found_where_debug_nans_asks_for_it():
 
     A planted fault: the error names no operator. JAX's own errors have the same words.
     """
-    pad = functools.partial(dmljax.padding, start_padding=(0, 1), end_padding=(1, 0))
+    pad = partial(dmljax.padding, start_padding=(0, 1), end_padding=(1, 0))
     calls = [
         lambda: dmljax.diagonal_matrix1(x, fill_begin=1, fill_end=1),
         lambda: dmljax.element_wise_if(np.ones((1, 2), bool), x, x),

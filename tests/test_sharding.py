@@ -4,9 +4,9 @@ transforms/test_sharded_programs.py tests the collectives between devices.
 """
 
 import dataclasses
-import functools
 import itertools
 import textwrap
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -34,7 +34,7 @@ def batch_of(sample):
     """Two of the sample at once."""
 
     def function(*arrays, **options):
-        return jax.vmap(functools.partial(sample.function, **options))(*arrays)
+        return jax.vmap(partial(sample.function, **options))(*arrays)
 
     operands = tuple(
         (2, *x) if isinstance(x, tuple) else np.stack([x, x]) for x in sample.operands
@@ -91,7 +91,7 @@ def divided(sample, positions, dimension):
     for i in positions:
         placed[i] = jax.device_put(placed[i], sharding)
     try:
-        jax.eval_shape(functools.partial(evaluated, sample), placed)
+        jax.eval_shape(partial(evaluated, sample), placed)
     except Exception as error:
         # JAX 0.12 wants cotangents to be divided as their outputs are.
         cotangent = "argument to VJP function" in str(error)
@@ -140,7 +140,7 @@ def test_a_mesh_axis_with_a_long_name():
     """An array's type has the mesh axis as one string, not as several axes."""
     devices = jax.devices("cpu")[:2]
     mesh = jax.make_mesh((2,), ("rows",), (AxisType.Explicit,), devices=devices)
-    pad = functools.partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP)
+    pad = partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP)
     with jax.set_mesh(mesh):
         x = jax.device_put(array(), P("rows"))
         assert_equal(jax.jit(pad)(x), pad(array()))
@@ -164,7 +164,7 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
 
 def test_a_gradient_of_size_1_is_whole():
     """The cotangent is divided, but 8 devices can't share a gradient of size 1."""
-    pad = functools.partial(pad_rows, pads=(3, 4), mode=PaddingMode.EDGE)
+    pad = partial(pad_rows, pads=(3, 4), mode=PaddingMode.EDGE)
     output, pull = jax.vjp(pad, jnp.ones((1, 4, 8)))
     cotangent = array(shape=output.shape)
     sharded = explicit(P(("a", "b")), cotangent)
@@ -174,9 +174,7 @@ def test_a_gradient_of_size_1_is_whole():
 @pytest.mark.parametrize("mode", PaddingMode)
 def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes(mode):
     """JAX 0.12 would end the process for a shard_map over the axis c alone."""
-    pad = functools.partial(
-        dmljax.padding, start_padding=(0, 1), end_padding=(0, 2), mode=mode
-    )
+    pad = partial(dmljax.padding, start_padding=(0, 1), end_padding=(0, 2), mode=mode)
     x = array(shape=(8, 4, 2))
     sharding = sharding_of("2x2x2", P("c", None, "b"), AxisType.Explicit)
     with jax.set_mesh(sharding.mesh):
@@ -188,7 +186,7 @@ def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes(mode):
 @pytest.mark.parametrize("spec", [P(None, "a"), P("b", "a")])
 def test_a_vmap_of_complex_lines_that_are_divided(spec):
     """Whether a complex number is zero takes two comparisons of the whole array."""
-    find = functools.partial(dmljax.nonzero_coordinates, size=3)
+    find = partial(dmljax.nonzero_coordinates, size=3)
     lines = 1j * np.eye(4, 8, dtype=np.complex64)
     found = jax.jit(jax.vmap(find))(explicit(spec, lines))
     assert_equal(found, jax.vmap(find)(lines))
@@ -224,10 +222,10 @@ def test_a_dimension_of_size_1_is_whole():
 @needs_kernels
 def test_the_lines_of_the_message_run_the_kernel():
     """Over automatic axes, where XLA divides the call."""
-    find = functools.partial(dmljax.nonzero_coordinates, size=2)
+    find = partial(dmljax.nonzero_coordinates, size=2)
 
     def f(x):
-        return jax.vmap(functools.partial(find, implementation="pallas"))(x)
+        return jax.vmap(partial(find, implementation="pallas"))(x)
 
     mask = np.arange(64).reshape(8, 8) % 5 == 0
     x = jax.device_put(mask, sharding_of("8", P("a")))
@@ -243,7 +241,7 @@ def test_the_lines_of_the_message_run_the_kernel():
 @pytest.mark.parametrize("name", ["vmap", "parts"])
 def test_a_kernel_runs_where_one_of_two_axes_is_manual(name):
     case = CASES[f"nonzero_coordinates, {name}"]
-    function = functools.partial(case.function, implementation="pallas")
+    function = partial(case.function, implementation="pallas")
     with_kernel = dataclasses.replace(case, function=function)
     check_both(with_kernel, "2x4", P("a"), AxisType.Explicit)
 

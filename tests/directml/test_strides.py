@@ -4,7 +4,7 @@ tests/fuzz/ compares values: test_descriptors.py reads and writes, and test_mode
 also writes into buffers whose other elements stay.
 """
 
-import functools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -27,8 +27,8 @@ def test_packed_tensors_take_no_index_for_each_element():
         item = tensor("INT32", *sizes, strides=strides)
         buffer = np.zeros(item.extent, np.int32)
         values = np.zeros(sizes, np.int32)
-        reading = jax.make_jaxpr(functools.partial(read, item))(buffer)
-        writing = jax.make_jaxpr(functools.partial(write, item))(values, buffer)
+        reading = jax.make_jaxpr(partial(read, item))(buffer)
+        writing = jax.make_jaxpr(partial(write, item))(values, buffer)
         assert ("gather" in str(reading)) == ("scatter" in str(writing)) == by_index
 
 
@@ -64,7 +64,7 @@ def test_offsets_past_31_bits(strides, transform):
     batch = (3,) if transform is jax.vmap else ()
     buffer = struct(np.int8, *batch, 2**31 + 8)
     values = struct(np.int8, *batch, 2, 2)
-    reading = transform(functools.partial(read, item))
-    writing = transform(functools.partial(write, item))
+    reading = transform(partial(read, item))
+    writing = transform(partial(write, item))
     assert "xi64>" in jax.jit(reading).lower(buffer).as_text()
     assert "xi64>" in jax.jit(writing).lower(values, buffer).as_text()

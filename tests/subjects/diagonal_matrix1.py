@@ -1,6 +1,6 @@
 """DIAGONAL_MATRIX1 under test: samples, edges, errors, sharding, support."""
 
-import functools
+from functools import partial
 
 import jax.numpy as jnp
 import numpy as np
@@ -34,9 +34,7 @@ def diagonal_matrix1_oracle(value, x=None, **attributes):
     return oracles.diagonal_matrix1(x, value=value, dtype=dtype, **attributes)
 
 
-_sample = functools.partial(
-    Sample, "diagonal_matrix1", diagonal_matrix1, diagonal_matrix1_oracle
-)
+_sample = partial(Sample, "diagonal_matrix1", diagonal_matrix1, diagonal_matrix1_oracle)
 
 
 def _diagonal(name, shape, begin, end, *, given=True):
@@ -113,7 +111,7 @@ END = "fill_end (DiagonalFillEnd)"
 LARGE = "a matrix has at most 2^31 rows and less than 2^31 columns"
 INT32 = "it must be an INT32, -2147483648 to 2147483647"
 LONG = 2**31 + 1
-_call = functools.partial(Wrong.of_call, "DIAGONAL_MATRIX1", dmljax.diagonal_matrix1)
+_call = partial(Wrong.of_call, "DIAGONAL_MATRIX1", dmljax.diagonal_matrix1)
 ERRORS = [
     _call(
         f"{X} has sizes {{3}}; a matrix has at least 2 dimensions. x[None] and shape=",
@@ -166,7 +164,7 @@ def _bounded(begin):
     return dmljax.diagonal_matrix1(MATRIX, fill_begin=bound, fill_end=None)
 
 
-_bound = functools.partial(Wrong.of_call, "DIAGONAL_MATRIX1", _bounded)
+_bound = partial(Wrong.of_call, "DIAGONAL_MATRIX1", _bounded)
 for begin, text in (
     (np.float32(1), "data type FLOAT32; it must have an integer type."),
     (np.True_, "data type BOOL;"),
@@ -174,7 +172,7 @@ for begin, text in (
 ):
     ERRORS.append(_bound(f"{BEGIN} has {text}", begin))
 
-_desc = functools.partial(Wrong.of_descriptor, DESC)
+_desc = partial(Wrong.of_descriptor, DESC)
 ERRORS += [
     _desc("has {2,3}, while...give it {3,2}", input_tensor=tensor("FLOAT32", 3, 2)),
     _desc("'InputTensor' has FLOAT16", input_tensor=tensor("FLOAT16", 2, 3)),
@@ -214,9 +212,7 @@ SUBJECT = Subject(
     errors=ERRORS,
     sharded={
         "diagonal_matrix1": Case(
-            functools.partial(
-                dmljax.diagonal_matrix1, value=2, fill_begin=-9, fill_end=4
-            ),
+            partial(dmljax.diagonal_matrix1, value=2, fill_begin=-9, fill_end=4),
             (array(),),
             ("`diagonal_matrix1`", "batch, rows, columns"),
         )

@@ -1,8 +1,8 @@
 """NONZERO_COORDINATES under test: samples, edges, errors, sharding, support."""
 
-import functools
 import itertools
 import math
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -25,7 +25,7 @@ def nonzero_coordinates(x, *, fill=0, **options):
     return count, coordinates
 
 
-_nonzero = functools.partial(
+_nonzero = partial(
     Sample,
     "nonzero_coordinates",
     nonzero_coordinates,
@@ -119,15 +119,13 @@ WIDE = jax.ShapeDtypeStruct((2**16, 2**16), np.int8)
 MATRIX = np.ones((2, 3), np.int8)
 UINT32 = "it must be a UINT32, 0 to 4294967295. Write fill=x.size for...fill_value="
 FIRST = "it must divide the first dimension of x (InputTensor), which has sizes"
-_call = functools.partial(
-    Wrong.of_call, "NONZERO_COORDINATES", dmljax.nonzero_coordinates
-)
+_call = partial(Wrong.of_call, "NONZERO_COORDINATES", dmljax.nonzero_coordinates)
 ERRORS = [
     _call(f"parts is 1; {FIRST} {{}}", MATRIX[0, 0], parts=1),
     Wrong(
         "NONZERO_COORDINATES",
         "x (InputTensor) has sizes {65536,65536}, 4294967296 elements; at most 429",
-        functools.partial(jax.eval_shape, dmljax.nonzero_coordinates, WIDE),
+        partial(jax.eval_shape, dmljax.nonzero_coordinates, WIDE),
     ),
 ]
 for shape, columns, rule in (
@@ -151,7 +149,7 @@ DESCRIPTORS = {
     "Tensor' is 1; for tensor 'InputTensor' of sizes {1,2,3} it must": (6, 1),
     "last size of tensor 'OutputCoordinatesTensor' is 4;...2 to 3": (6, 4),
 }
-_desc = functools.partial(Wrong.of_descriptor, DESC)
+_desc = partial(Wrong.of_descriptor, DESC)
 for text, sizes in DESCRIPTORS.items():
     item = tensor("UINT32", *sizes)
     ERRORS.append(_desc(text, output_coordinates_tensor=item))
@@ -165,14 +163,14 @@ MASK = (array() > 2).astype(np.uint8)
 
 def lines(x, **options):
     """The coordinates in each line of a batch."""
-    return jax.vmap(functools.partial(dmljax.nonzero_coordinates, **options))(x)
+    return jax.vmap(partial(dmljax.nonzero_coordinates, **options))(x)
 
 
 def _only_first(parts):
     return parts[0] > 1 and set(parts[1:]) == {1}
 
 
-_first = functools.partial(
+_first = partial(
     Case, arrays=(MASK,), fits=_only_first, differentiable=False, divided=False
 )
 SHARDED = {
@@ -187,11 +185,11 @@ SHARDED = {
         lines, row=("`nonzero_coordinates`", "the batch of a vmap")
     ),
     "nonzero_coordinates, parts": _first(
-        functools.partial(dmljax.nonzero_coordinates, parts=16),
+        partial(dmljax.nonzero_coordinates, parts=16),
         row=("`nonzero_coordinates`, `parts=`", "the first dimension"),
     ),
     "nonzero_coordinates, size": _first(
-        functools.partial(dmljax.nonzero_coordinates, size=8),
+        partial(dmljax.nonzero_coordinates, size=8),
         row=("`nonzero_coordinates`, `size=K`", "the first dimension"),
     ),
 }

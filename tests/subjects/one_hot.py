@@ -1,6 +1,6 @@
 """ONE_HOT under test: samples, edges, errors, sharding, support."""
 
-import functools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -13,7 +13,7 @@ from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tens
 from tests.sharded import Case, array
 from tests.subjects import tables
 
-_sample = functools.partial(Sample, "one_hot", dmljax.one_hot, oracles.one_hot)
+_sample = partial(Sample, "one_hot", dmljax.one_hot, oracles.one_hot)
 
 
 def _hot(name, indices, values, size, axis=-1):
@@ -43,7 +43,7 @@ def columns_of_32(indices, **options):
 
 def gradient_in_values(indices, cotangent, **options):
     """The sums of a cotangent where the sequences are off, and where they are on."""
-    hot = functools.partial(dmljax.one_hot, indices, size=32, axis=1, **options)
+    hot = partial(dmljax.one_hot, indices, size=32, axis=1, **options)
     return jax.vjp(hot, jnp.ones(2, cotangent.dtype))[1](cotangent)[0]
 
 
@@ -102,9 +102,7 @@ INDICES = np.ones((2, 1), np.int32)
 VALUES = np.ones(3, np.float32)
 RULE = "it must be an integer type."
 INDEX = "indices (IndicesTensor)"
-_call = functools.partial(
-    Wrong.of_call, "ONE_HOT", functools.partial(dmljax.one_hot, size=3)
-)
+_call = partial(Wrong.of_call, "ONE_HOT", partial(dmljax.one_hot, size=3))
 ERRORS = [
     _call(f"{INDEX} has data type FLOAT32; {RULE}", INDICES.astype("f"), VALUES),
     _call(f"{INDEX} has data type BOOL; {RULE}", INDICES > 0, VALUES),
@@ -135,7 +133,7 @@ for axis in (2, -3):
 for size in (0, -1, 2**31):
     text = f": size is {size}; it must be in [1, 2^31)"
     ERRORS.append(_call(text, INDICES, VALUES, size=size))
-_desc = functools.partial(Wrong.of_descriptor, DESC)
+_desc = partial(Wrong.of_descriptor, DESC)
 ERRORS += [
     _desc(
         "Tensor 'ValuesTensor' has 1, while tensor 'IndicesTensor' has 2; both must be",

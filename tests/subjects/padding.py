@@ -1,7 +1,7 @@
 """PADDING under test: samples, edges, errors, sharding, support."""
 
-import functools
 import itertools
+from functools import partial
 
 import numpy as np
 
@@ -139,9 +139,9 @@ START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
 LENGTH = "; write one integer for each axis, and 0 where nothing is added"
 LARGE = "; each element must be a UINT32, less than 2^32"
-_call = functools.partial(Wrong.of_call, "PADDING", pad)
-_desc = functools.partial(Wrong.of_descriptor, DESC)
-_typed = functools.partial(Wrong.of_descriptor, TYPED)
+_call = partial(Wrong.of_call, "PADDING", pad)
+_desc = partial(Wrong.of_descriptor, DESC)
+_typed = partial(Wrong.of_descriptor, TYPED)
 ERRORS = [
     _call(f"{START} is {{1}}, while...has sizes {{2,3}}{LENGTH}", start=(1,)),
     _call(f"{END} is {{1,1,1}}, while...has sizes {{2,3}}{LENGTH}", end=(1, 1, 1)),
@@ -189,7 +189,7 @@ ALONG = {
 SHARDED = {}
 for mode in Mode:
     for name, (pads, along, fits) in ALONG.items():
-        function = functools.partial(pad_rows, pads=pads, mode=mode)
+        function = partial(pad_rows, pads=pads, mode=mode)
         row = ("`padding`", along)
         case = Case(function, (array(),), row, fits, pads=pads)
         SHARDED[f"{mode.name}, {name}"] = case

@@ -7,8 +7,8 @@ large, so this check is separate:
 """
 
 import dataclasses
-import functools
 import importlib.util
+from functools import partial
 
 import jax
 import numpy as np
@@ -70,7 +70,7 @@ def test_blocks_of_nonzero_coordinates(chip, shape):
 def test_no_memory_of_all_rows():
     """There are only two copies of the elements, of 2 bytes each."""
     x = struct(np.float32, 128, 2**20)
-    program = tpus.compiled(jax.vmap(functools.partial(find, size=1024)), tpus.CHIP, x)
+    program = tpus.compiled(jax.vmap(partial(find, size=1024)), tpus.CHIP, x)
     assert program.memory_analysis().temp_size_in_bytes <= 4.1 * x.size
 
 
@@ -91,12 +91,12 @@ def test_four_chips_communicate_as_the_page_says(case, mesh, spec, implementatio
     """
     operator, _ = case.row
     if operator.startswith("`nonzero_coordinates`"):
-        function = functools.partial(case.function, implementation=implementation)
+        function = partial(case.function, implementation=implementation)
         case = dataclasses.replace(case, function=function)
     elif implementation == "pallas":
         pytest.skip("this operator has no kernel for TPUs")
     chips = np.array(tpus.devices("v5e")[:4])
-    sent = functools.partial(check_sent, chips, case, mesh, spec, AxisType.Explicit)
+    sent = partial(check_sent, chips, case, mesh, spec, AxisType.Explicit)
     by_xla = meshes.word(case, AxisType.Explicit) == "counts"
     if by_xla and implementation == "pallas":
         with pytest.raises(DescriptorError, match="XLA may divide these arrays"):

@@ -1,6 +1,6 @@
 """Exported programs: as bytes, for other platforms, with symbolic sizes."""
 
-import functools
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -96,7 +96,7 @@ def of_a_matrix(x, value):
     """Constant arguments, and arguments that depend on the sizes."""
     height, width = x.shape
     to_a_multiple = (0, width), (-height % 8, 1)
-    fill = functools.partial(dmljax.diagonal_matrix1, value=value)
+    fill = partial(dmljax.diagonal_matrix1, value=value)
     indices = (x[:, None] % 3 - 1).astype(np.int8)
     return [
         *[padded(mode, x) for mode in PaddingMode],
@@ -127,7 +127,7 @@ def test_height_and_width():
 @pytest.mark.parametrize("mode", [PaddingMode.REFLECTION, PaddingMode.SYMMETRIC])
 def test_a_constraint_makes_the_gradient_slices(mode):
     """Sizes larger than the padding: no remainder, and no sum over folds."""
-    function = with_gradient(functools.partial(padded, mode))
+    function = with_gradient(partial(padded, mode))
     for constraints in ((), ("h >= 4", "w >= 4")):
         x = export.symbolic_args_specs(numbers(4, 4), "h, w", constraints=constraints)
         module = export.export(jax.jit(function))(x).mlir_module()
@@ -138,7 +138,7 @@ def in_every_way(x):
     """The first size of a batch is a symbol, and all others are known."""
     find = dmljax.nonzero_coordinates
     return (
-        jax.vmap(functools.partial(find, size=2, parts=3, fill=9))(x),
+        jax.vmap(partial(find, size=2, parts=3, fill=9))(x),
         find(x, size=5),
         find(x, size=x.shape[0]),
     )
@@ -148,7 +148,7 @@ def in_every_way(x):
     ("function", "spec"),
     [
         (in_every_way, "b, 3, 4"),
-        (functools.partial(dmljax.nonzero_coordinates, fill=9), "b, h, w"),
+        (partial(dmljax.nonzero_coordinates, fill=9), "b, h, w"),
     ],
 )
 def test_nonzero_coordinates(function, spec):
@@ -195,13 +195,13 @@ def test_undecided_constraints(constraint):
 
 def test_a_kernel_needs_numbers():
     x = export.symbolic_args_specs(LINE, "h")
-    function = jax.jit(functools.partial(find, size=2))
+    function = jax.jit(partial(find, size=2))
     with pytest.raises(dmljax.DescriptorError, match="the sizes are symbolic"):
         export.export(function)(x)
 
 
 def test_parts_of_a_symbolic_size():
-    function = jax.jit(functools.partial(dmljax.nonzero_coordinates, parts=2))
+    function = jax.jit(partial(dmljax.nonzero_coordinates, parts=2))
     with pytest.raises(dmljax.DescriptorError, match=r"such as '2\*b' is a multiple"):
         export.export(function)(export.symbolic_args_specs(LINE, "h"))
     export.export(function)(export.symbolic_args_specs(LINE, "2*b"))

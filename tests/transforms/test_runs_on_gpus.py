@@ -3,11 +3,11 @@
 They are skipped without a GPU. With a GPU, all other tests run the kernels on it, too.
 """
 
-import functools
 import os
 import shutil
 import subprocess
 import sys
+from functools import partial
 
 import jax
 import jax.numpy as jnp
@@ -35,7 +35,7 @@ def test_twenty_runs_have_the_rows_of_xla(density, size):
     """All of them, or some. Many programs find them."""
     x = sparse(density)
     by_kernel, by_xla = (
-        jax.jit(functools.partial(find, size=size, implementation=implementation))
+        jax.jit(partial(find, size=size, implementation=implementation))
         for implementation in ("pallas", "xla")
     )
     wanted = by_xla(x)
@@ -94,9 +94,9 @@ def test_every_call_of_a_program_has_posts_of_its_own():
     """Programs of a launch wait for numbers. They must be 0 before each launch."""
     x = np.random.default_rng(0).random((3, 1 << 20)) < 0.1
 
-    @functools.partial(jax.jit, static_argnums=0)
+    @partial(jax.jit, static_argnums=0)
     def run(implementation, lines):
-        rows = functools.partial(find, implementation=implementation)
+        rows = partial(find, implementation=implementation)
         _, found = jax.lax.scan(lambda _, line: (None, rows(line)), None, lines)
         return found, [rows(line) for line in lines], jax.vmap(rows)(lines)
 
