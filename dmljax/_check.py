@@ -102,8 +102,8 @@ def public(function: Callable[P, Result]) -> Callable[P, Result]:
 def _check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
     """Requires that a function knows the keywords of a call."""
     parameters = inspect.signature(function).parameters
-    named = [p.name for p in parameters.values() if p.kind != p.POSITIONAL_ONLY]
-    known = [f"{name}=" for name in named]
+    named = [p for p in parameters.values() if p.kind != p.POSITIONAL_ONLY]
+    known = [f"{p.name}=" for p in named]
     for name in given:
         if name not in parameters:
             wrong = f"{name}="

@@ -729,10 +729,25 @@ def triu(m: ArrayLike, k: int | Array = 0) -> Array:
 
 def _triangle(m: ArrayLike, k: Any, *, upper: bool) -> Array:
     x = _as_array("m", m)
+    return as_weak_as(x, keep_triangle("m", x, k, upper=upper))
+
+
+def keep_triangle(argument: str, x: Searchable, k: Any, *, upper: bool) -> Array:
+    """Keeps the triangle of matrices from diagonal `k` on, or up to it."""
     if x.ndim < 2:
         raise ArgumentError(
-            f"m has sizes {show(x.shape)}; it must have at least 2 dimensions."
+            f"{argument} has sizes {show(x.shape)}; it must have at least 2 dimensions."
         )
+    begin = end = None
+    if upper:
+        end = as_bound(k)
+    else:
+        begin = as_bound(k, 1)
+    return diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
+
+
+def as_bound(k: Any, offset: int = 0) -> Any:
+    """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
     if is_symbolic_dim(k):  # no number yet when the program is traced
         k = jnp.asarray(k)
     if isinstance(k, Array):
@@ -745,32 +760,13 @@ def _triangle(m: ArrayLike, k: Any, *, upper: bool) -> Array:
                 f"k has sizes {show(k.shape)}; it must be a scalar. jax.vmap "
                 "gives each matrix of a batch its own diagonal."
             )
-    else:
-        try:
-            k = operator.index(k)
-        except TypeError:
-            raise ArgumentTypeError(
-                f"k is {as_python(k)}; it must be an integer."
-            ) from None
-    triangle = keep_triangle(x, k, upper=upper)
-    return as_weak_as(x, triangle)
-
-
-def keep_triangle(x: ArrayLike, k: Any, *, upper: bool) -> Array:
-    """Keeps the triangle of matrices from diagonal `k` on, or up to it."""
-    begin = end = None
-    if upper:
-        end = as_bound(k)
-    else:
-        begin = as_bound(k, 1)
-    return diagonal_matrix1(x, value=0, fill_begin=begin, fill_end=end)
-
-
-def as_bound(k: Any, offset: int = 0) -> Any:
-    """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
-    if isinstance(k, int):
-        return min(max(k + offset, INT32_MIN), INT32_MAX)
-    return _saturated_sum(k, offset)
+        return _saturated_sum(k, offset)
+    try:
+        return min(max(operator.index(k) + offset, INT32_MIN), INT32_MAX)
+    except TypeError:
+        raise ArgumentTypeError(
+            f"k is {as_python(k)}; it must be an integer."
+        ) from None
 
 
 @compiled("offset")

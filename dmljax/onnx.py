@@ -332,14 +332,9 @@ def trilu(
            [0., 0., 1.]], dtype=float32)
     """
     matrix = as_array("x", x)
-    if matrix.ndim < 2:
-        raise ArgumentError(
-            f"x has sizes {show(matrix.shape)}; it must have at least two dimensions."
-        )
     if np.ndim(upper) > 0 or upper not in (0, 1):
         raise ArgumentError(f"upper is {upper!r}; it must be True or False.")
-    diagonal = _as_diagonal(k)
-    return dnp.keep_triangle(matrix, diagonal, upper=bool(upper))
+    return dnp.keep_triangle("x", matrix, _as_diagonal(k), upper=bool(upper))
 
 
 @public
@@ -461,6 +456,6 @@ def _as_data(argument: str, value: Any) -> Array:
 
 def _as_diagonal(k: Any) -> Any:
     """Returns the number of a diagonal as an integer, or as an array if it is data."""
-    if isinstance(k, Array) or is_symbolic_dim(k):
-        return _as_data("k", k)
-    return as_integer("k", _as_scalar("k", k))
+    diagonal = _as_scalar("k", k)
+    is_data = isinstance(diagonal, Array) or is_symbolic_dim(diagonal)
+    return diagonal if is_data else as_integer("k", diagonal)

@@ -300,13 +300,13 @@ def test_errors_of_nonzero_and_compress():
 
 def test_errors_of_diagonals():
     trilu = partial(refused, dox.trilu)
-    trilu("x has sizes {4}; it must have at least two dim", X[0])
+    trilu("x has sizes {4}; it must have at least 2 dim", X[0])
     for upper in (2, X[0]):
         trilu("upper is...; it must be True or False.", X, upper=upper)
     trilu(f"k {INTEGER}", X, 0.5, error=TypeError)
     for k in (WIDE, jnp.arange(3)):
         trilu("k has sizes {3}; it must be one number.", X, k)
-    text = "k is of type float32; it must be an integer."
+    text = "k has data type FLOAT32; it must have an integer type."
     trilu(text, X, jnp.float32(1), error=TypeError)
     eye_like = partial(refused, dox.eye_like)
     eye_like("x has sizes {2,3,4}; it must have two dim", CUBE)
