@@ -29,7 +29,6 @@ from dmljax._check import at_most
 from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
-MANY = 2**23  # elements of all lines together, from which on bit words pay
 # Options of a scatter that drops indices past the end. All other indices are unique, as
 # `unique_indices` promises XLA.
 WRITE_ONCE: Any = {
@@ -209,15 +208,15 @@ def definition(
 ) -> Outputs:
     """Chooses the form by the numbers of elements and rows.
 
-    Bit words pay from `MANY` elements on, unless most elements have a row
-    (docs/benchmarks.md, "[bit words]" and "[elements]"). For few elements,
-    `nonzero_scatter` is as fast, and compiles in half of the time. A symbolic number of
-    elements counts as few.
+    Bit words pay from 2^23 elements of all lines on, unless most elements have a row
+    (docs/benchmarks.md, "[bit words]" and "[elements]"). For fewer elements,
+    `nonzero_scatter` is as fast, and compiles in half of the time. A symbolic number
+    counts as fewer.
     """
-    few = not isinstance(flags.size, int) or flags.size < MANY
+    fewer = not isinstance(flags.size, int) or flags.size < 2**23
     elements = math.prod(flags.shape[flags.ndim - rank :])
     for_half = size is not None and at_most(elements, 2 * size)
-    form = nonzero_scatter if few or for_half else nonzero_words
+    form = nonzero_scatter if fewer or for_half else nonzero_words
     return form(flags, *origin, rank=rank, size=size, **static)
 
 
