@@ -108,11 +108,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
         """Computes the logical outputs for the logical inputs.
 
-        It is called inside of a compiled function. A logical tensor has the sizes of
-        its description, whatever the strides.
+        A compiled function calls this method. A logical tensor has the sizes of its
+        description, whatever the strides.
 
         Args:
-          arrays: the input tensors that are present, in the order of the struct.
+          arrays: the present input tensors, in the order of the struct.
         """
 
     def tensors(self) -> dict[str, TensorDesc]:
@@ -135,12 +135,13 @@ class OperatorDesc(abc.ABC, Generic[Result]):
           TypeError: if a field must be an integer or a sequence, and is not.
         """
         with Naming(self.operator):
-            # Each check relies on the checks before it.
-            self._check_fields()
-            self._check_tensors(level)
-            self._check_outputs(level)
+            # Each check relies on the checks before it. A user's descriptor may have
+            # methods of the same names, hence two underscores.
+            self.__check_fields()
+            self.__check_tensors(level)
+            self.__check_outputs(level)
 
-    def _check_fields(self) -> None:
+    def __check_fields(self) -> None:
         """Requires values of the annotated types."""
         for name, field in fields_of(type(self)).items():
             value = getattr(self, field.name)
@@ -155,7 +156,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                     f"{name} is {as_python(value)}; it must be {field.type.__name__}."
                 )
 
-    def _check_tensors(self, level: FeatureLevel) -> None:
+    def __check_tensors(self, level: FeatureLevel) -> None:
         """Checks each tensor by itself, then their types."""
         tensors = self.tensors()
         named = {c_name(name): tensor for name, tensor in tensors.items()}
@@ -168,7 +169,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         types = {c_name(name): tensors[name].dtype for name in same}
         require_same("data types", types)
 
-    def _check_outputs(self, level: FeatureLevel) -> None:
+    def __check_outputs(self, level: FeatureLevel) -> None:
         """Requires the sizes that the inputs and attributes give."""
         shapes = self.output_shapes(level)
         for (name, tensor), shape in zip(
@@ -196,13 +197,13 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     ) -> Array | np.ndarray:
         """Returns an attribute as an operand of the output's type.
 
-        If the field of the C struct is a FLOAT, `is_float` is true, and the value is
-        rounded to float32. For an integer tensor it is truncated toward zero, as the
-        page of PADDING says. No page gives the result for NaN, or out of range. We
-        chose JAX's own cast: the value saturates, and NaN gives 0.
+        Pass `is_float` for a FLOAT of the C struct. The value is then rounded to
+        float32, and for an integer tensor truncated toward zero, as the page of PADDING
+        says. No page gives the result for NaN, or out of range. We chose JAX's own
+        cast: the value saturates, and NaN gives 0.
 
         Raises:
-          DescriptorError: if this type can't hold it.
+          DescriptorError: if the type can't hold the value.
         """
         output = getattr(self, self.outputs[0])
         # C has no half-precision type: the value is a float32 first.

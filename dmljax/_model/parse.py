@@ -104,9 +104,8 @@ def parse_model(
     for where, command in _commands(place, sections.commands):
         with at_place(where):
             if isinstance(command, DispatchFields):
-                dispatch = _bind(command, dispatchables, resources, room)
-                dispatches[where] = dispatch
-                for binding in dispatch.outputs:
+                dispatches[where] = _bind(command, dispatchables, resources, room)
+                for binding in dispatches[where].outputs:
                     last[binding.resource] = binding.resource, where
             else:
                 name = command.resource
@@ -139,11 +138,8 @@ def _commands(place: str, values: list[Any]) -> Iterator[tuple[str, Any]]:
 def _load(source: Any) -> Any:
     """Returns the content of a model."""
     if isinstance(source, Path):
-        return read_jsonc(
-            read_file(
-                source, "it", remedy=" On a command line, - reads standard input."
-            )
-        )
+        remedy = " On a command line, - reads standard input."
+        return read_jsonc(read_file(source, "it", remedy=remedy))
     if not isinstance(source, Mapping):
         return read_jsonc(read_stream(source))
     # A dict is read by way of JSON: tuples become lists, and keys become names. Unlike
