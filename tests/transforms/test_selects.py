@@ -10,7 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 import dmljax.numpy as dnp
-from tests.checks import assert_same, struct
+from tests.checks import assert_same
 from tests.meshes import sharding_of
 from tests.sharded import array
 
@@ -26,15 +26,6 @@ def jnp_causal(x):
     """Has what jnp.tril lacks in JAX 0.9.0: explicit axes."""
     row, column = (jax.lax.broadcasted_iota(int, x.shape, x.ndim - i) for i in (2, 1))
     return jnp.where(column > row, 0, x)
-
-
-def window(x):
-    """Bounds that are data, for each matrix."""
-
-    def of_matrix(x, end):
-        return dmljax.diagonal_matrix1(x, value=0, fill_begin=end - 2, fill_end=end)
-
-    return jax.vmap(of_matrix)(x[None], np.int32([1]))[0]
 
 
 def positive(x):
@@ -93,19 +84,6 @@ def test_taylor_series():
         zero = function(0 * primal)
         for found, term in zip(terms, series, strict=True):
             np.testing.assert_allclose(found, function(term) - zero, 1e-6)
-
-
-def test_a_converter_of_jaxprs():
-    """jax2onnx knows JAX's operations alone. ONNX's own evaluator runs its model."""
-    jax2onnx = pytest.importorskip("jax2onnx")
-    reference = pytest.importorskip("onnx.reference")
-    for function in (causal, window, positive, hot, dnp.tril, dnp.triu):
-        x = array(shape=(3, 4))
-        wanted = function(x)
-        model = jax2onnx.to_onnx(function, [struct(x.dtype, *x.shape)])
-        evaluator = reference.ReferenceEvaluator(model)
-        (found,) = evaluator.run(None, {evaluator.input_names[0]: x})
-        np.testing.assert_array_equal(found, wanted, strict=True)
 
 
 def test_a_window_of_each_head_is_computed_in_full_size():
