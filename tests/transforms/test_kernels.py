@@ -21,9 +21,6 @@ from tests.subjects.nonzero_coordinates import KERNEL_EDGES, KERNEL_SAMPLES, SUB
 
 pytestmark = pytest.mark.usefixtures("simulator")
 
-ON_TPUS = [name for name in SUBJECT.data_types if not name.startswith("complex")]
-ON_GPUS = ("float32", "float16", "bfloat16", "uint8", "bool")
-WIDE = ("float64", "int64", "complex128")
 USES = KERNEL_SAMPLES + KERNEL_EDGES
 
 
@@ -55,12 +52,10 @@ def test_implementations():
 
 @needs_kernels
 @pytest.mark.usefixtures("real_blocks")
-@pytest.mark.parametrize("dtype", ON_GPUS + WIDE, indirect=True)
-def test_every_type_on_a_gpu(dtype):
-    """One sample in each type, all samples in float32. Wide types may move as words."""
-    for sample in KERNEL_SAMPLES if dtype == "float32" else KERNEL_SAMPLES[:1]:
-        most = max(dtype.itemsize // 4, 1)
-        assert 1 <= launches(sample.run, *sample.arrays(dtype)) <= most
+def test_samples_on_a_gpu():
+    """A kernel reads flags, so the type of an array does not matter."""
+    for sample in KERNEL_SAMPLES:
+        assert launches(sample.run, *sample.arrays()) == 1
 
 
 @needs_kernels
@@ -72,12 +67,6 @@ def test_wide_types_outside_of_x64_mode():
         traced = jax.jit(sample.run).trace(*sample.arrays("float64"))
     text = traced.lower(lowering_platforms=("cuda",)).as_text()
     assert "@mosaic_gpu_v2(" in text
-
-
-@pytest.mark.parametrize("dtype", ON_TPUS)
-def test_every_type_on_a_tpu(dtype):
-    sample, *_ = KERNEL_SAMPLES
-    assert launches(sample.run, *sample.arrays(dtype), platform="tpu") == 1
 
 
 @pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
