@@ -220,7 +220,7 @@ def definition(
     return form(flags, *origin, rank=rank, size=size, **static)
 
 
-# THE FORM FOR FEW ELEMENTS, OR ROWS FOR MOST OF THEM
+# THE FORM BY ELEMENTS
 
 
 @on_lines
@@ -252,7 +252,7 @@ def write_offsets(row: Array, rows: int) -> Array:
     return zeros.at[row].set(lax.iota(np.uint32, row.size), **WRITE_ONCE)
 
 
-# THE FORM FOR MANY ELEMENTS
+# THE FORM BY BIT WORDS
 
 
 def find_words(
