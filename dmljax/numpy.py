@@ -462,10 +462,11 @@ def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
         if isinstance(size, int) and size < 0:
             raise ArgumentError(f"size is {size}; it must be at least 0.")
     if isinstance(x, np.ndarray) and isinstance(size, int | None):
-        known = np.argwhere(x)[:size].astype(np.uint32)
-        rows = len(known) if size is None else size
-        missing = rows - len(known)
-        return np.uint32(len(known)), np.pad(known, ((0, missing), (0, 0))), rows
+        found = np.argwhere(x)[:size]
+        rows = len(found) if size is None else size
+        known = np.zeros((rows, x.ndim), np.uint32)
+        known[: len(found)] = found
+        return np.uint32(len(found)), known, rows
     count, coordinates = nonzero_coordinates(x, size=size)
     if size is not None:
         return count, coordinates, coordinates.shape[0]
@@ -646,7 +647,7 @@ def _gather_slices(
         whole = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
         values = jax.reshard(values, whole)
     index = lax.slice_in_dim(coordinates, 0, known or rows)[:, 0]
-    if known and values.size:
+    if known and 0 not in values.shape:
         # The index is unique: the gradient is a scatter that adds nothing up.
         taken = values.at[index].get(
             mode="promise_in_bounds",
