@@ -382,7 +382,8 @@ def where(
 
     Raises:
       TypeError: if an argument is not an array.
-      ValueError: as in ``nonzero``, or if just one of `x` and `y` is given.
+      ValueError: as in ``nonzero``.
+      TypeError: if just one of `x` and `y` is given.
       ConcretizationTypeError: if one argument is traced, and there is no `size`.
 
     >>> where(jnp.array([False, True, True]), size=3, fill_value=-1)

@@ -585,6 +585,8 @@ def test_missing_features():
 def test_wrong_types():
     wrong = partial(refused, TypeError)
     wrong("pad_width must be an integer", dnp.pad, X, 1.5)
+    # Fault: the coordinates of the condition, if `y` is missing.
+    wrong("where requires", dnp.where, X, X)
     wrong("pad_width must be an integer", dnp.pad, X, {0: 1.5})
     wrong("an axis of pad_width must be an integer", dnp.pad, X, {"x": 1})
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
