@@ -381,9 +381,8 @@ def where(
       selected elements.
 
     Raises:
-      TypeError: if an argument is not an array.
+      TypeError: if an argument is not an array, or just one of `x` and `y` is given.
       ValueError: as in ``nonzero``.
-      TypeError: if just one of `x` and `y` is given.
       ConcretizationTypeError: if one argument is traced, and there is no `size`.
 
     >>> where(jnp.array([False, True, True]), size=3, fill_value=-1)
