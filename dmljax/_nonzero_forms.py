@@ -29,8 +29,8 @@ from dmljax._check import at_most
 from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
-# Options of a scatter that drops indices past the end. `unique_indices` promises that no
-# two updates meet in an element (jax.lax.scatter). Dropped updates meet none, so their
+# Options of a scatter that drops indices past the end. `unique_indices` promises that
+# updates never meet in an element (jax.lax.scatter). Dropped updates meet none, so their
 # indices may repeat.
 WRITE_ONCE: Any = {
     "mode": "drop",

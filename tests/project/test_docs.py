@@ -1,12 +1,18 @@
 """The documentation is true: examples, outputs, names and links."""
 
+import contextlib
 import doctest
+import importlib
 import os
+import pathlib
 import re
 import subprocess
 import sys
+import tomllib
+import zipfile
 
 import jax
+import numpy as np
 import pytest
 from PIL import Image
 
@@ -16,7 +22,7 @@ import dmljax.onnx
 from dmljax.__main__ import main
 from docs import first_minute, programs
 from tests import compiling
-from tests.project.texts import ROOT, TEXTS
+from tests.project.texts import ROOT, TEXTS, section
 
 # EXAMPLES
 
@@ -65,6 +71,18 @@ def test_a_program_prints_its_comments(page, tmp_path):
 
 
 @pytest.mark.slow
+def test_the_fragment_of_flax():
+    """Fault: a fragment no longer runs."""
+    nnx = pytest.importorskip("flax.nnx")
+    page = TEXTS["docs/tutorials/network.md"]
+    (block,) = re.findall(r"^```python\n(# Fragment, flax.*?)^```$", page, re.M | re.S)
+    conv = nnx.Conv(1, 8, (3, 3), padding="VALID", rngs=nnx.Rngs(0))
+    names = {"dml": dmljax, "conv": conv, "x": jax.numpy.ones((2, 4, 5, 1))}
+    exec(block, names)
+    assert names["y"].shape == (2, 4, 5, 8)
+
+
+@pytest.mark.slow
 def test_the_first_minute(folder, capsys):
     """The script that README tries, with fewer numbers."""
     first_minute.main(2**15)
@@ -76,6 +94,23 @@ def test_the_first_minute(folder, capsys):
     assert len({len(line) for line in ways}) == 1
     with Image.open(folder / "reflection.png") as picture:
         assert picture.size == (768, 768)
+        # Fault: the borders are wrapped, not reflected.
+        rows = np.asarray(picture)[:, 256:512].astype(int)
+    assert (rows[:256] == rows[512:256:-1]).all()
+
+
+@pytest.mark.slow
+def test_the_first_minute_sees_a_wrong_result(folder, capsys, monkeypatch):
+    """Fault: values or gradients are compared with themselves."""
+
+    def wrong(mask, x, size):
+        return dmljax.numpy.extract(mask, x, size=size) + 1
+
+    monkeypatch.setattr(first_minute, "scatter", wrong)
+    first_minute.main(2**15)
+    lines = capsys.readouterr().out.splitlines()
+    (line,) = (line for line in lines if line.startswith("jax.numpy, a scatter"))
+    assert line.split()[-2:] == ["False", "False"]
 
 
 def test_the_lines_to_onnx(folder):
@@ -88,6 +123,12 @@ def test_the_lines_to_onnx(folder):
     exec(block, names)
     assert (folder / "attend.onnx").exists()
     assert names["attend"](jax.numpy.ones((4, 4)))[0].tolist() == [1, 0, 0, 0]
+
+
+def test_every_recipe_shows_what_it_prints():
+    """Fault: a recipe prints nothing."""
+    recipes = TEXTS["docs/recipes.md"].split("\n## ")[1:]
+    assert [text.split("\n")[0] for text in recipes if not programs.shown(text)] == []
 
 
 def test_every_tutorial_shows_what_it_prints():
@@ -139,6 +180,71 @@ def test_commands_print_the_output_on_the_pages(arguments, shown, capsys):
     assert main(arguments.split()) == 0
     printed = capsys.readouterr()
     assert printed.out + printed.err == shown
+
+
+# WHAT STAYS, AND WHAT A RELEASE PROMISES
+
+
+def test_what_stays_exists():
+    """Fault: the section names what does not exist."""
+    functions, parts, *_ = re.findall(
+        r"^- (.*?)[;.]$", section("docs/start.md", "What stays"), re.M
+    )
+    parts = parts.replace("the result of `nonzero_coordinates`: ", "")
+    kept = dmljax.nonzero_coordinates(jax.numpy.ones(3, bool), size=2)
+    for owner, line in (dmljax, functions), (kept, parts):
+        assert [x for x in re.findall(r"`(\w+)`", line) if not hasattr(owner, x)] == []
+
+
+def test_the_versions_of_python_and_jax_agree():
+    """Faults: another lowest Python on a page, a classifier that README lacks."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    text = "\n".join(project["classifiers"])
+    pythons = re.findall(r"^Programming Language :: Python :: (3\..*)$", text, re.M)
+    (jax_version,) = re.findall(r"'jax>=([\d.]+)'", str(project["dependencies"]))
+    assert project["requires-python"] == f">={pythons[0]}"
+    between = f"{pythons[0]} to {pythons[-1]}"
+    stays = " ".join(section("docs/start.md", "What stays").split())
+    assert f"runs with Python {between}, and with each JAX from {jax_version} " in stays
+    python, jax_row = re.findall(r"^\| (?:Python|JAX) \|.*$", TEXTS["README.md"], re.M)
+    assert f"| {between} |" in python
+    assert f"| {jax_version} or later |" in jax_row
+    assert set(re.findall(r"3\.\d+", python)) == set(pythons)
+
+
+def test_a_release_is_checked():
+    """Faults: another pattern of tags, or `nox -s wheel` without the tag."""
+    text = (ROOT / ".github/workflows/release.yml").read_text()
+    assert '\n    tags: ["v*"]\n' in text
+    assert 'nox -s wheel -- "$GITHUB_REF_NAME"\n' in text
+    assert "\n    needs: build\n" in text
+
+
+def test_the_options_in_the_changelog_exist(capsys):
+    """Fault: a line says to write an option that does not exist."""
+    gone = {"--max-memory", "--timing"}
+    named = set(re.findall(r"`(--[\w-]+)", TEXTS["CHANGELOG.md"]))
+    main(["run", "--help"])
+    assert named - gone <= set(re.findall(r"--[\w-]+", capsys.readouterr().out))
+
+
+@pytest.mark.parametrize("wrong", ["", "dmljax/py.typed", "tests/test_padding.py"])
+def test_the_names_in_a_wheel_are_compared(wrong, tmp_path, monkeypatch):
+    """Fault: a wheel that lacks a file passes."""
+    pytest.importorskip("nox")
+    monkeypatch.chdir(ROOT)
+    monkeypatch.syspath_prepend(ROOT)
+    noxfile = importlib.import_module("noxfile")
+    info = "dmljax-1.dist-info"
+    files = "METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"
+    names = {"dmljax/py.typed", *(f"{info}/{name}" for name in files)}
+    names |= {str(path.relative_to(ROOT)) for path in (ROOT / "dmljax").rglob("*.py")}
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+        for name in names ^ {wrong} - {""}:
+            archive.writestr(name, "\nLicense-Expression: Apache-2.0\n")
+    error = pytest.raises(AssertionError) if wrong else contextlib.nullcontext()
+    with error:
+        noxfile.check_names(tmp_path / "a.whl", pathlib.Path("dmljax-1.tar.gz"))
 
 
 # NAMES AND LINKS
