@@ -30,8 +30,8 @@ from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
 
 BIT_WORD = 32  # the elements of a bit word
 # Options of a scatter that drops indices past the end. `unique_indices` promises that
-# updates never meet in an element (jax.lax.scatter). Dropped updates meet none, so their
-# indices may repeat.
+# no two updates meet in an element (jax.lax.scatter). A dropped update meets no other,
+# so its index may repeat.
 WRITE_ONCE: Any = {
     "mode": "drop",
     "unique_indices": True,

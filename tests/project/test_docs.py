@@ -228,6 +228,7 @@ def test_the_options_in_the_changelog_exist(capsys):
     assert named - gone <= set(re.findall(r"--[\w-]+", capsys.readouterr().out))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("wrong", ["", "dmljax/py.typed", "tests/test_padding.py"])
 def test_the_names_in_a_wheel_are_compared(wrong, tmp_path, monkeypatch):
     """Fault: a wheel that lacks a file passes."""
