@@ -102,12 +102,7 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
         a = convert(A, a, b.dtype, owner=B)
     elif promotion_rank(b) > promotion_rank(a):
         b = convert(B, b, a.dtype, owner=A)
-    # The remedy is a type for the values of both. A scalar gives way to an array, which
-    # may be large.
-    remedy = same_type("b", b.dtype, a.dtype)
-    if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
-        remedy = same_type("a", a.dtype, b.dtype)
-    require_same("data types", {B: b.dtype, A: a.dtype}, remedy)
+    require_same_type(A, a, B, b)
     sizes = {CONDITION: condition.shape, A: a.shape, B: b.shape}
     remedy = ""
     with contextlib.suppress(ValueError):
@@ -124,6 +119,16 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
     return jnp.where(
         lax.convert_element_type(condition, bool), drop_weak_type(a), drop_weak_type(b)
     )
+
+
+def require_same_type(a_name: str, a: Array, b_name: str, b: Array) -> None:
+    """Requires that both operands have the same type."""
+    # The remedy is a type for the values of both. A scalar gives way to an array, which
+    # may be large.
+    remedy = same_type(b_name.split()[0], b.dtype, a.dtype)
+    if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
+        remedy = same_type(a_name.split()[0], a.dtype, b.dtype)
+    require_same("data types", {b_name: b.dtype, a_name: a.dtype}, remedy)
 
 
 def promotion_rank(array: Array) -> int:

@@ -1,6 +1,6 @@
 """The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
 
-The count alone says which rows are past the count, so every `fill` works.
+Valid rows are found from the count, never from the fill, so any `fill` is safe.
 `_nonzero_rows` reads and writes rows.
 """
 
@@ -39,7 +39,7 @@ from dmljax._check import (
 )
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import add_rows, read_rows, write_rows
-from dmljax._sharding import by_xla, divided_axes, explicit_mesh
+from dmljax._sharding import by_xla, divided_axes, explicit_mesh, without_residuals
 from dmljax._types import MAX_ELEMENTS, to_scalar, x64_enabled
 
 # Why a result knows no shape, and can't take rows.
@@ -48,8 +48,8 @@ LOST = {
         "this result has lost the sizes of the searched array: it was made of two "
         "arrays, by hand or by a library (flax.serialization, dm-tree, optree). If no "
         "coordinates repeat, write jax.tree.unflatten(jax.tree.structure(kept), "
-        "result), where kept is the result before; else x[tuple(coordinates.T)]. "
-        "pickle, orbax and equinox keep the sizes."
+        "result), where kept is the result that the search returned. Otherwise write "
+        "x[tuple(coordinates.T)]. pickle, orbax and equinox keep the sizes."
     ),
     "descriptor": (
         "this result is one of a descriptor, whose tensors have sizes of their own. "
@@ -106,7 +106,7 @@ parts=None)
     """
 
     # The static data: the shape of the searched array, with text for a symbolic size,
-    # the number of parts, and the key in `LOST` if there is no shape.
+    # the number of parts, and a key in `LOST`, which counts only without a shape.
     _shape: tuple[int | str, ...] | None = None
     _parts: int | None = None
     _why: str = "made"
@@ -120,7 +120,7 @@ parts=None)
         elif hasattr(count, "shape"):
             overflow = jax.ShapeDtypeStruct(count.shape, bool)
         text = f"count={_brief(count)}, overflow={_brief(overflow)}"
-        text += f", coordinates={_brief(coordinates, most=-1)}"
+        text += f", coordinates={_brief_type(coordinates)}"
         if self._shape is not None:
             text += f", sizes={self._shape}, parts={self._parts}"
         return f"NonzeroCoordinates({text})"
@@ -165,7 +165,8 @@ parts=None)
 
     @property
     def _rows(self) -> int:
-        # A descriptor's output has a row for each element, in a shape of its own.
+        # A descriptor's output has a row for each element: no count exceeds the rows,
+        # whatever the shape.
         is_described = self._why == "descriptor"
         return MAX_ELEMENTS if is_described else self.coordinates.shape[-2]
 
@@ -199,9 +200,9 @@ parts=None)
         `fill_value` otherwise. The trailing dimensions of `x` form a row: with a mask
         of tokens, the features of a token.
 
-        All reads are in range, and ``checkify.index_checks`` finds no error. The call
-        can be differentiated in `x` and in `fill_value`. With a derivative in `x`, rows
-        past the count have an index past the end, which these checks report.
+        The call can be differentiated in `x` and in `fill_value`. All reads are in
+        range, except with a derivative in `x`: rows past the count then have an index
+        past the end, which ``checkify.index_checks`` reports.
 
         Args:
           x: an array, or a pytree of arrays, of shape ``(*S, ...)``, where S is the
@@ -232,7 +233,13 @@ parts=None)
         # For 0, the program has its own zeros: nothing is sent to the device.
         scalars: list[Any] | None = None
         if not (type(fill_value) is int and fill_value == 0):
-            fill_names, fills = _leaves_like("fill_value", fill_value, names, tree)
+            fill_names, fills, fill_tree = _leaves("fill_value", fill_value)
+            if fill_names == ["fill_value"] and fill_tree != tree:
+                # A single `fill_value` is used for every array.
+                fill_names = [f"fill_value (of {name})" for name in names]
+                fills *= len(names)
+            else:
+                _check_tree("fill_value", fill_tree, tree, " or be a scalar")
             scalars = [
                 as_scalar(fill_name, fill, array.dtype, owner=name)
                 for fill_name, fill, name, array in zip(
@@ -252,15 +259,15 @@ parts=None)
         """Writes rows back to the elements of ``take``.
 
         Rows past the count are dropped, and so are rows with a false flag in `where`.
-        Here one of two parents bears a child, into the first free slot:
+        Here the one number above 25 is copied into the first free slot:
 
         >>> import jax.numpy as jnp
         >>> import dmljax
-        >>> ages = jnp.array([30, 0, 20, 0])
-        >>> slots = dmljax.nonzero_coordinates(ages == 0, size=2)
-        >>> parents = dmljax.nonzero_coordinates(ages > 25, size=2)
-        >>> slots.put(ages, parents.take(ages) - 29, where=parents.valid)
-        Array([30,  1, 20,  0], dtype=int32)
+        >>> x = jnp.array([30, 0, 20, 0])
+        >>> slots = dmljax.nonzero_coordinates(x == 0, size=2)
+        >>> large = dmljax.nonzero_coordinates(x > 25, size=2)
+        >>> slots.put(x, large.take(x), where=large.valid)
+        Array([30, 30, 20,  0], dtype=int32)
 
         The call can be differentiated in `x` and in `rows`. Dropped rows have an index
         past the end, as in ``.at[..].set(.., mode="drop")``, and
@@ -355,10 +362,14 @@ def _is_known(value: Any) -> bool:
     return value.is_fully_addressable and not value.is_deleted()
 
 
-def _brief(value: Any, most: int = 8) -> str:
-    """Shows the elements of a known array of at most `most`, and else its type."""
-    if _is_known(value) and value.size <= most:
+def _brief(value: Any) -> str:
+    """Shows the elements of a known array of at most 8, and else its type."""
+    if _is_known(value) and value.size <= 8:
         return as_python(np.asarray(value).tolist())
+    return _brief_type(value)
+
+
+def _brief_type(value: Any) -> str:
     if hasattr(value, "shape"):
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     return as_python(value)
@@ -374,7 +385,8 @@ def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
     """
 
     def is_leaf(node: Any) -> bool:
-        # An object around an array is a leaf, even a pytree. For JAX, None has no leaf.
+        # A wrapper of an array is a leaf, even if JAX takes the wrapper for a pytree.
+        # So is a lone None, in which JAX finds no leaf.
         return unwrap_array(node) is not node or (node is None and tree is None)
 
     paths, structure = jax.tree.flatten_with_path(tree, is_leaf=is_leaf)
@@ -382,24 +394,16 @@ def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
     return names, [leaf for _, leaf in paths], structure
 
 
-def _leaves_like(
-    argument: str, tree: Any, names: list[str], wanted: Any
-) -> tuple[list[str], list[Any]]:
-    """Returns a name and a leaf for each array of `x`, whose arrays have these names.
-
-    A single `fill_value` is used for every array.
-    """
-    own_names, leaves, structure = _leaves(argument, tree)
-    if structure == wanted:
-        return own_names, leaves
-    is_fill = argument == "fill_value"
-    if is_fill and own_names == [argument]:
-        return [f"{argument} (of {name})" for name in names], leaves * len(names)
-    alternative = " or be a scalar" * is_fill
-    raise ArgumentError(
-        f"{argument} is a tree {shortened(str(structure), 90)}, while x is "
-        f"{shortened(str(wanted), 90)}; it must have the same structure{alternative}."
-    )
+def _check_tree(
+    argument: str, structure: Any, wanted: Any, alternative: str = ""
+) -> None:
+    """Requires the structure of `x`; the message also has the `alternative`."""
+    if structure != wanted:
+        raise ArgumentError(
+            f"{argument} is a tree {shortened(str(structure), 90)}, while x is "
+            f"{shortened(str(wanted), 90)}; it must have the same structure"
+            f"{alternative}."
+        )
 
 
 def _written(
@@ -407,13 +411,14 @@ def _written(
 ) -> Any:
     """Writes the rows of a tree into the arrays of another."""
     names, leaves, tree = _leaves("x", x)
-    row_names, row_leaves = _leaves_like("rows", rows, names, tree)
+    row_names, row_leaves, row_tree = _leaves("rows", rows)
+    _check_tree("rows", row_tree, tree)
     arrays = list(map(as_array, names, leaves))
     row_arrays = list(map(as_array, row_names, row_leaves))
-    named = tuple(zip(names, row_names, strict=True))
+    name_pairs = tuple(zip(names, row_names, strict=True))
     if where is not None:
         where = as_array("where", where)
-    return tree.unflatten(_write(nonzero, arrays, row_arrays, where, verb, named))
+    return tree.unflatten(_write(nonzero, arrays, row_arrays, where, verb, name_pairs))
 
 
 # TAKE, PUT AND ADD
@@ -438,19 +443,19 @@ def _take(
     return results
 
 
-@compiled("verb", "names")
+@compiled("verb", "name_pairs")
 def _write(
     nonzero: NonzeroCoordinates,
     arrays: Sequence[Array],
     row_arrays: Sequence[Array],
     where: Array | None,
     verb: str,
-    names: tuple[tuple[str, str], ...],
+    name_pairs: tuple[tuple[str, str], ...],
 ) -> list[Array]:
     if where is not None:
         _check_flags(where, nonzero.coordinates.shape[:-1])
     results = []
-    for (name, row_name), x, rows in zip(names, arrays, row_arrays, strict=True):
+    for (name, row_name), x, rows in zip(name_pairs, arrays, row_arrays, strict=True):
         wanted = _row_sizes(nonzero, name, x)
         taken = f"take({name}) for {name} of sizes {show(x.shape)}"
         remedy = ""
@@ -515,7 +520,8 @@ def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, .
         raise ArgumentError(text)
     *rows, _ = nonzero.coordinates.shape
     # Without x64 mode, JAX indexes with int32, and would wrap a larger index in
-    # silence. The inverse index counts rows. JAX takes symbolic sizes to be below 2^31.
+    # silence. The inverse index holds row numbers: the row count must fit, too. JAX
+    # takes symbolic sizes to be below 2^31.
     indexed = [*x.shape[: len(wanted)], rows[-1]]
     known = [size for size in indexed if isinstance(size, int)]
     if max(known, default=0) >= 2**31 and not x64_enabled():
@@ -535,8 +541,9 @@ def same_size(wanted: int | str, size: Any) -> bool:
     >>> same_size(4, 4), same_size("n", 4), same_size(4, 5)
     (True, True, False)
     """
-    known = isinstance(wanted, str) and isinstance(size, int)
-    return known or str(wanted) == str(size)
+    if isinstance(wanted, str) and isinstance(size, int):
+        return True
+    return str(wanted) == str(size)
 
 
 def _searched_sizes(
@@ -647,10 +654,7 @@ def _over_mesh(
     if mesh is None:
         return run(*operands)
     sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    # A gradient keeps residuals. Inside of the caller's own shard_map, JAX can't close
-    # over residuals with explicit axes (jax-ml/jax#29162). With jax.checkpoint there
-    # are none.
-    divided = jax.checkpoint(by_xla(run, mesh, sharding))
+    divided = without_residuals(by_xla(run, mesh, sharding))
     result: Array = divided(*operands)
     return result
 

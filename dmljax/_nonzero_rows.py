@@ -1,14 +1,16 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
-`index` has one (rows,) array per leading dimension of `x`, as in ``x[index]``. The
-trailing dimensions of `x` form a row. `valid` has (rows,) bools: an invalid row is read
-at element 0, or past the end beside a derivative, and is written nowhere. `jax.vmap`
+`index` has one array per leading dimension of `x`, as in ``x[index]``, and `valid` has
+bools. All have the shape (rows,); a read of a non-empty `x` takes any shape. The
+trailing dimensions of `x` form a row. An invalid row is read at element 0, or past the
+end when a read of narrow rows is differentiated, and is written nowhere. `jax.vmap`
 maps the functions along a batch.
 
 The gradient of a read is put into zeros, and the gradient of a write is read. Both rely
 on different coordinates of all valid rows. JAX alone would transpose a gather into a
-scatter that adds, element by element. The *inverse index* has the row of each element,
-in the shape of the leading dimensions of `x`:
+scatter that adds, element by element. We write the derivative of a wide read as a
+scatter: its transpose, the gradient, is then a gather. The *inverse index* has the row
+of each element, in the shape of the leading dimensions of `x`:
 
 | | 16 values and more in a row | fewer |
 |---|---|---|
@@ -32,6 +34,7 @@ from jax.sharding import AxisType, PartitionSpec, get_abstract_mesh
 
 from dmljax._check import at_most
 from dmljax._nonzero_forms import WRITE_ONCE
+from dmljax._sharding import without_residuals
 from dmljax._types import to_scalar
 
 Index = tuple[Array, ...]  # the coordinates of rows along each dimension
@@ -46,9 +49,7 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     rows with a derivative.
     """
     if 0 not in x.shape:
-        # Inside of a jax.shard_map over other axes, JAX can't close over the residuals
-        # of a gradient (jax-ml/jax#29162). With jax.checkpoint there are none.
-        read = jax.checkpoint(_read) if _has_explicit_axes() else _read
+        read = without_residuals(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
         # Nothing is read, but `x` is part of the result: JAX ignores the device of an
@@ -139,15 +140,15 @@ def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Reads the row of each element, and keeps elements without a row."""
     inverse = _inverse(x, valid, index)
-    has_row = inverse < to_scalar(rows.shape[0], np.uint32)
-    return read_rows(rows, x, has_row, (inverse,))
+    # Here `rows` is the source, and `x` fills.
+    return read_rows(rows, x, _has_row(inverse, rows), (inverse,))
 
 
 @write_rows.defjvp
 def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, rows, valid, index = primals
     x_tangent, rows_tangent, *_ = tangents
-    has_row = _inverse(x, valid, index) < to_scalar(rows.shape[0], np.uint32)
+    has_row = _has_row(_inverse(x, valid, index), rows)
     others = jnp.where(repeated(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
     return write_rows(*primals), add_rows(others, rows_tangent, valid, index)
 
@@ -158,11 +159,17 @@ def repeated(first: Array, x: Array) -> Array:
 
 
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the inverse index: the row of each element, or the row count and more."""
+    """Returns the inverse index. Elements without a row have indices past the last."""
     sizes = x.shape[: len(index)]
     rows = valid.shape[0]
-    none = _distinct(rows, math.prod(sizes), np.dtype(np.uint32)).reshape(sizes)
-    return scatter_rows(none, lax.iota(np.uint32, rows), valid, index)
+    past = _distinct(rows, math.prod(sizes), np.dtype(np.uint32)).reshape(sizes)
+    return scatter_rows(past, lax.iota(np.uint32, rows), valid, index)
+
+
+def _has_row(inverse: Array, rows: Array) -> Array:
+    """Says which elements have a row, by the inverse index."""
+    has_row: Array = inverse < to_scalar(rows.shape[0], np.uint32)
+    return has_row
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
@@ -175,8 +182,8 @@ def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
 def _distinct(end: int, count: int, dtype: np.dtype) -> Array:
     """Returns `count` indices from `end` on.
 
-    JAX drops these indices. They differ, as promised by `unique_indices`, or all are
-    `end` where the type can't count so far.
+    JAX drops these indices. They differ, or are all `end` where the type can't count so
+    far: dropped indices may repeat (see `WRITE_ONCE`).
     """
     past = jnp.full(count, to_scalar(end, dtype))
     if at_most(end + count, np.iinfo(dtype).max):

@@ -1,8 +1,9 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-The forms, with the modes and their formula, are in `_padding_forms`. Two primitives,
-padding and its adjoint, are each the transpose of the other, and the derivatives in the
-input. The gradient of the value is a sum over the padding.
+The forms, with the modes and their formula, are in `_padding_forms`. Padding and its
+adjoint are two primitives, each the transpose of the other: padding pads a tangent, and
+the adjoint gives the gradient in the input. The gradient of the value is a sum over the
+padding.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from dmljax._call import compiled
 from dmljax._check import (
     ArgumentError,
     as_python,
+    at_most,
     decide_at_most,
     is_number_of,
     public,
@@ -82,7 +84,8 @@ def padding(
       DescriptorError: if a padding does not have one integer for each axis of `x`, or
         has one below 0 or above 2^32 - 1; if the mode is unknown; if the `value` of
         CONSTANT has another type than `x`, or is no number of this type; if an axis of
-        size 0 would have to be repeated; or if the result would have 2^59 elements.
+        size 0 would have to be repeated; or if the result would have 2^59 elements
+        or more.
       TypeError: if `x` is not an array, or a padding is not an integer.
 
     Under ``jax.jit``, name `start_padding`, `end_padding` and `mode` in static_argnames
@@ -169,8 +172,7 @@ def check_padding(
                     f"{name} is {show(pads)}; no element may be negative. "
                     "Slices remove elements."
                 )
-            # JAX can't compare a symbolic size with this number.
-            if isinstance(pad, int) and pad >= 2**32:
+            if at_most(2**32, pad):
                 raise ArgumentError(
                     f"{name} is {show(pads)}; each element must be a "
                     "UINT32, less than 2^32."

@@ -29,8 +29,9 @@ from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
 # The padding before or after each axis. In normal form, the axes of a batch come first,
 # and have no padding.
 Pads = tuple[int, ...]
-# Up to this number of repetitions of an axis are joined or added piece by piece: faster
-# on a CPU. A program of more pieces compiles slowly.
+# Up to this number of repetitions of an axis are joined, and up to this number of
+# periods are added, piece by piece: faster on a CPU. A program of more pieces compiles
+# slowly.
 FEW_PERIODS = 8
 
 
@@ -62,7 +63,8 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # Names of modes in other libraries. An error message translates them.
+    # Other libraries' names of modes, which error messages translate. Only descriptors
+    # refuse REFLECT.
     OTHER_NAMES = enum.nonmember(
         {
             "REFLECT": "REFLECTION",
@@ -104,23 +106,22 @@ class PaddingMode(enum.IntEnum):
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     """Returns the period of a mode, and the sum of a phase and its mirror image.
 
-    For example, with size 3 SYMMETRIC repeats elements 0 1 2 2 1 0. The period is 6.
-    Phase 4 has the mirror image 1, and each such pair adds up to 5. A periodic mode
-    folds coordinates into an axis of `size` elements: phase j holds element
-    min(j, mirror - j). WRAP has no mirror image. We use the mirror of SYMMETRIC: the
-    minimum is then always j.
+    Phase j holds element min(j, mirror_sum - j). For example, with size 3 SYMMETRIC
+    repeats elements 0 1 2 2 1 0. The period is 6. Phases 1 and 4 are mirror images,
+    whose sum is 5, and hold element 1. WRAP has no mirror images. With SYMMETRIC's sum
+    the minimum is always j.
     """
     if mode is PaddingMode.REFLECTION:
-        mirror = 2 * size - 2
+        mirror_sum = 2 * size - 2
         # A size of 1 would have the period 0. max_dim with `size` gives 1, and changes
-        # nothing from size 2 on. Unlike max(..., 1), JAX can compare the result with a
-        # symbolic size.
-        return jax.core.max_dim(mirror, size), mirror
-    mirror = 2 * size - 1
+        # nothing from size 2 on. JAX can compare this maximum with a symbolic size, but
+        # not max(..., 1).
+        return jax.core.max_dim(mirror_sum, size), mirror_sum
+    mirror_sum = 2 * size - 1
     if mode is PaddingMode.SYMMETRIC:
-        return 2 * size, mirror
+        return 2 * size, mirror_sum
     assert mode is PaddingMode.WRAP
-    return size, mirror
+    return size, mirror_sum
 
 
 def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any:
@@ -136,10 +137,10 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
     if mode is PaddingMode.EDGE:
         coordinate = lax.sub(position, scalar(start))
         return lax.clamp(scalar(0), coordinate, scalar(size - 1))
-    period, mirror = fold(size, mode)
+    period, mirror_sum = fold(size, mode)
     shifted = lax.add(position, scalar(-start % period))
     phase = lax.rem(shifted, scalar(period))
-    return lax.min(phase, lax.sub(scalar(mirror), phase))
+    return lax.min(phase, lax.sub(scalar(mirror_sum), phase))
 
 
 def by_axes(
@@ -155,8 +156,8 @@ def by_axes(
 
     Under CONSTANT, every form leaves all axes to XLA's own pad.
 
-    With `last_first`, the last axis is padded first, which makes gathers faster, up to
-    13 times in a mean of rows (docs/development/lab_notes.md, "The order of gathers").
+    With `last_first`, the last axis is padded first, which makes gathers several times
+    as fast before a mean (docs/development/lab_notes.md, "The order of gathers").
     """
     if mode is PaddingMode.CONSTANT:
         return (_pad_constant(x, *value, start=start, end=end),)
@@ -190,6 +191,11 @@ def padded_axes(rank: int, start: Pads, end: Pads) -> list[tuple[int, int, int]]
     return [(axis, before, after) for axis, before, after in axes if before or after]
 
 
+def are_known(*sizes: int) -> bool:
+    """Whether no size is symbolic."""
+    return all(isinstance(size, int) for size in sizes)
+
+
 def gather(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Array:
     """Pads along one axis by computed indices: the default form.
 
@@ -217,13 +223,13 @@ def gather_by_table(
     """
     size = x.shape[axis]
     count = before + size + after
-    # All sizes must be known. A table of a huge axis would make a huge program.
-    if not isinstance(count + x.size, int) or count > 2**20:
+    # A table needs known sizes. The table of a huge axis would make a huge program.
+    if not are_known(before, after, *x.shape) or count > 2**20:
         return gather(x, axis, before, after, mode)
     if count >= 4 * size:
         # XLA would compute an element again for each repetition.
         x = lax.optimization_barrier(x)
-    with index_mode(count + 2 * size, *x.shape) as integer:
+    with index_mode(*x.shape) as integer:
         inside = np.arange(size, dtype=integer)
         index = np.pad(inside, (before, after), mode.numpy_name)
         return _gathered(x, axis, index, axis)
@@ -264,19 +270,22 @@ def write_strips(
     """Pads along one axis by zeros, and writes the strips over the zeros.
 
     Along a divided axis, XLA turns the gathers of both strips into a single all-reduce.
-    Slices and reversals became four collectives, which wait for each other. A gather of
-    all positions would become an all-reduce of the whole output.
+    Slices and reversals would become four collectives, which wait for each other. A
+    gather of all positions would become an all-reduce of the whole output.
     """
     size = x.shape[axis]
     end = before + size
     padded = place_in_zeros(x, axis, before, end + after)
-    strips = (before, 0, before, -size), (after, end, -size, after)
+    strips = []  # where each begins, and the padding that gathers it
+    if before:
+        strips.append((0, (before, -size)))
+    if after:
+        strips.append((end, (-size, after)))
     with index_mode(end + after) as integer:
-        for width, first, left, right in strips:
-            if width:
-                strip = gather(x, axis, left, right, mode)
-                at = to_scalar(first, integer)
-                padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
+        for first, around in strips:
+            strip = gather(x, axis, *around, mode)
+            at = to_scalar(first, integer)
+            padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
     return padded
 
 
@@ -291,9 +300,9 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
     with mode_of(x):
         # XLA for CPUs copies integers, but converts bfloat16 to float32 and back.
         (bits,) = by_axes(write_strips, as_bits(x), **static)
-        # XLA for GPUs runs each update at the end of a program in place, as a separate
-        # kernel, and fuses updates before an operation such as an xor. The barrier
-        # hides the 0: XLA would remove an xor without effect
+        # XLA for GPUs fuses the updates with an operation that follows, such as an xor.
+        # At the end of a program, each update would be a kernel of its own. The barrier
+        # hides the 0 from XLA, which would remove an xor with 0
         # (docs/development/lab_notes.md, "Strips over automatic axes").
         zero = lax.optimization_barrier(lax.full((), 0, bits.dtype))
         bits = lax.bitwise_xor(bits, lax.broadcast(zero, bits.shape))
@@ -314,9 +323,10 @@ def join(
     under EDGE. For many slices, `wide` pads instead, by the same program at any width.
     """
     size = x.shape[axis]
-    are_known = all(isinstance(n, int) for n in (before, size, after))
     is_edge = mode is PaddingMode.EDGE
-    if not are_known or (max(before, after) > FEW_PERIODS * size and not is_edge):
+    if not are_known(before, size, after) or (
+        max(before, after) > FEW_PERIODS * size and not is_edge
+    ):
         return wide(x, axis, before, after, mode)
     around = [(0, 0)] * x.ndim
     around[axis] = (before, after)
@@ -330,8 +340,8 @@ pad_join = functools.partial(by_axes, join, last_first=False)
 def on_rows(form: Form) -> Form:
     """Gives a form a row, (1, n), in place of an array of one dimension.
 
-    XLA for CPUs joins slices of one dimension by masked loads. For a reversed slice,
-    loads leave the array, which is slow on an AMD processor
+    For a join of slices of one dimension, XLA for CPUs emits masked loads, also out of
+    the array's range: slow for a reversed slice on an AMD processor
     (docs/development/lab_notes.md, "Padding on a CPU").
     """
 
@@ -350,16 +360,17 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     """Joins strips along a single axis, or in long runs of narrow types; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
-    passes once in all, and reads an index for each element. XLA fuses a gather into a
-    reduction, and gathers again for each step. So we join a single axis, although a
-    gather between two elementwise operations is faster (docs/development/lab_notes.md,
-    "Padding on a CPU").
+    passes once in all, and reads an index for each element. We join a single axis: XLA
+    fuses a gather into a reduction, which then gathers elements again and again. Only
+    between two elementwise operations is a gather faster
+    (docs/development/lab_notes.md, "Padding on a CPU").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     if len(axes) == 1:
         # XLA joined bfloat16 element by element before JAX 0.11.2.
         joins = x.dtype != jnp.bfloat16 or VERSION >= (0, 11, 2)
     else:
+        # The kind of bfloat16 is "V": always gathered.
         joins = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf" and _has_runs(x, axes)
     if joins:
         along = functools.partial(join, wide=gather_by_table)
@@ -376,7 +387,7 @@ def _has_runs(x: Array, axes: list[tuple[int, int, int]]) -> bool:
     """
     last = axes[-1][0] if axes else x.ndim
     run, behind = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
-    return isinstance(run, int) and run >= 96 and behind < 16
+    return are_known(*x.shape[last:]) and run >= 96 and behind < 16
 
 
 def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:
@@ -435,13 +446,14 @@ def adjoint_cpu(
 
     XLA for CPUs adds parts between zeros in a single loop, shared by all cores: the
     best form for narrow strips along one axis. Types of two bytes, several axes and
-    repeated strips are up to five times as fast by pieces, rows before columns
+    repeated strips are up to five times as fast by pieces
     (docs/development/lab_notes.md, "Padding on a CPU").
     """
-    are_known = all(isinstance(n, int) for n in (*cotangent.shape, *start, *end))
+    is_known = are_known(*cotangent.shape, *start, *end)
     axes = padded_axes(cotangent.ndim, start, end)
-    if mode is PaddingMode.CONSTANT or not are_known or _is_narrow(cotangent, axes):
+    if mode is PaddingMode.CONSTANT or not is_known or _is_narrow(cotangent, axes):
         return adjoint(cotangent, start=start, end=end, mode=mode)
+    # By pieces, rows before columns are faster. `adjoint` has the reverse order.
     for axis, before, after in axes:
         size = cotangent.shape[axis] - before - after
         summands = _summands(cotangent, axis, before, after, mode, cut=True)
@@ -450,7 +462,7 @@ def adjoint_cpu(
 
 
 def _is_narrow(cotangent: Array, axes: list[tuple[int, int, int]]) -> bool:
-    """Whether one axis of four bytes or more is padded by less than its size."""
+    """Whether one axis is padded by less than its size, in types of 4 or more bytes."""
     if len(axes) != 1 or cotangent.dtype.itemsize < 4:
         return False
     ((axis, before, after),) = axes
@@ -488,7 +500,7 @@ def _summands(
 
 
 def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
-    """Cuts a strip into whole periods, and runs to add as they are or reversed.
+    """Cuts a strip into whole periods, and runs to add directly or reversed.
 
     For example, REFLECTION pads 1 2 3 4 by 6 elements after the axis. The strip, from
     coordinate 4 to 10, is cut into a reversed and a direct run: 3 2 | 1 2 3 4.
@@ -496,10 +508,10 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
     >>> _cut(4, 10, 4, PaddingMode.REFLECTION)
     [(4, 6), (6, 10)]
 
-    More than `FEW_PERIODS` periods are a single run.
+    More than `FEW_PERIODS` periods are a single piece.
     """
     period, _ = fold(size, mode)
-    begin = min(first + -first % period, end)
+    begin = min(first + -first % period, end)  # first, rounded up to a whole period
     periods = (end - begin) // period
     step = period if periods <= FEW_PERIODS else period * periods
     cuts = {first, *range(begin, end, step), end}
@@ -515,8 +527,8 @@ def _summand(
 ) -> tuple[Array, int]:
     """Returns the summand of a strip that begins at the input coordinate `first`.
 
-    The part is the inside; or repeats one edge; or is a run, direct or reversed; or has
-    whole periods.
+    The part is the inside; or repeats one edge; or is a run, direct or reversed; or is
+    summed over periods.
     """
     length = part.shape[axis]
     if at_most(0, first) and at_most(first + length, size):  # the inside
@@ -525,15 +537,16 @@ def _summand(
         # The sum keeps the type of the cotangent: JAX would widen integers.
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
         return total, 0 if at_most(first, 0) else size - 1
-    period, mirror = fold(size, mode)
-    # JAX can compare a symbolic sum with a size, but knows little about a remainder.
+    period, mirror_sum = fold(size, mode)
+    # The phase is first % period, written as a sum if possible: JAX can't compare a
+    # symbolic remainder with a size.
     usual = (n for n in (first, first + period) if at_most(0, n))
     phase = next((n for n in usual if at_most(n + 1, period)), first % period)
-    last = mirror - phase  # the mirror image of the first element
+    image = mirror_sum - phase  # the mirror image of the first element
     if at_most(phase + length, size):  # a direct run
         return part, phase
-    if at_most(last + 1, size) and at_most(length - 1, last):  # a reversed run
-        return lax.rev(part, (axis,)), last - length + 1
+    if at_most(image + 1, size) and at_most(length - 1, image):  # a reversed run
+        return lax.rev(part, (axis,)), image - length + 1
     return _sum_of_periods(part, phase, size, axis, mode), 0
 
 
@@ -541,7 +554,7 @@ def _sum_of_periods(
     part: Array, phase: int, size: int, axis: int, mode: PaddingMode
 ) -> Array:
     """Folds a strip of any length, which begins at `phase`, into the axis."""
-    period, mirror = fold(size, mode)
+    period, mirror_sum = fold(size, mode)
     # Zeros lengthen the strip to a whole number of periods.
     periods = -(-(phase + part.shape[axis]) // period)
     part = place_in_zeros(part, axis, phase, periods * period)
@@ -550,10 +563,11 @@ def _sum_of_periods(
     direct = lax.slice_in_dim(total, 0, size, axis=axis)
     if at_most(period, size):
         return direct
-    # Phases size to period - 1 mirror elements mirror - size to mirror - period + 1.
+    # From phase `size` on, the last one first, these are the images of elements from
+    # mirror_sum - period + 1 on.
     mirrored = lax.slice_in_dim(total, size, period, axis=axis)
     mirrored = lax.rev(mirrored, (axis,))
-    return direct + place_in_zeros(mirrored, axis, mirror - period + 1, size)
+    return direct + place_in_zeros(mirrored, axis, mirror_sum - period + 1, size)
 
 
 def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array:

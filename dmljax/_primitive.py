@@ -4,12 +4,11 @@ PADDING, its adjoint and NONZERO_COORDINATES are JAX primitives: each has severa
 *forms*, ways to compute it. The other operators are plain functions of jax.numpy. In
 the *normal form*, all operands have one rank, with size 1 where elements share a value:
 a further batch dimension changes no attribute, and a single batching rule serves
-every primitive (docs/development/design.md has more).
+every primitive.
 
 We choose a form when a program is lowered, for the platform of the lowering: a program
-exported on a CPU for a GPU has the form for a GPU. We use primitives because
-jax.custom_vjp has no forward mode, jax.custom_jvp takes no rule for the transpose, and
-neither tells its body the number of devices. JAX describes the rules of a primitive
+exported on a CPU for a GPU has the form for a GPU. docs/development/design.md says why
+nothing simpler is enough. JAX describes the rules of a primitive
 (https://docs.jax.dev/en/latest/jax-primitives.html).
 """
 
@@ -60,8 +59,8 @@ class OperatorPrimitive:
         several devices: XLA divides the form without sending whole arrays. None if
         `xla` is such a form.
       kernel: chooses the kernel when a call is lowered, `(platform, context, **static)
-        -> form`, or None for a jax.numpy form. The attribute `implementation` is the
-        caller's wish. Forms do not take this attribute.
+        -> form`, or None for a jax.numpy form. In `static`, `implementation` is the
+        caller's wish, which forms do not take.
       transpose: the transpose of an operator that is linear in all operands,
         `(cotangents, *operands, **static) -> cotangents`, with None for a cotangent
         that is not needed. None for an operator without a derivative.
@@ -107,7 +106,7 @@ class OperatorPrimitive:
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
     def types(self, *operands: Any, **static: Any) -> Sequence[jax.ShapeDtypeStruct]:
-        """Returns the types of the outputs, without a mesh."""
+        """Checks the outputs' sizes, and returns their types, without a mesh."""
         outputs = self.outputs(*operands, **static)
         for output in outputs:
             with Naming(self.name.upper()):
@@ -118,14 +117,16 @@ class OperatorPrimitive:
         self, platform: str, context: Context, *operands: Any, **static: Any
     ) -> Any:
         """Lowers a call for `platform`: the rule that JAX calls."""
-        form = self.kernel(platform, context, **static)
+        kernel = self.kernel(platform, context, **static)
         static.pop("implementation", None)
-        if form is None and is_local(context):
+        if kernel is not None:
+            form = kernel
+        elif is_local(context):
             # This form is faster on one device, but XLA may divide it badly.
             form = self.on_platform.get(platform, self.xla)
-        return lower(
-            form or self.auto_sharded or self.xla, context, *operands, **static
-        )
+        else:
+            form = self.auto_sharded or self.xla
+        return lower(form, context, *operands, **static)
 
     def _evaluate(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for concrete arrays."""

@@ -25,6 +25,11 @@ from dmljax._check import DescriptorError, show
 from dmljax._jax import manual_axes
 from dmljax._types import Outputs
 
+# Computes a function again for its gradient, which then keeps no residuals, such as the
+# zeros of a tangent. Inside of the caller's own shard_map, JAX can't close over
+# residuals with other, explicit axes (jax-ml/jax#29162).
+without_residuals = jax.checkpoint
+
 
 def explicit_mesh(*operands: Array) -> AbstractMesh | None:
     """Returns the mesh over whose explicit axes an operand is sharded, or None."""
@@ -96,10 +101,7 @@ def over_explicit_mesh(
     types = operator.types(*operands, **static)
     shardings = _shardings(operator.name, mesh, operands, of_operands)
     results = _shardings(operator.name, mesh, types, of_outputs)
-    # A gradient keeps residuals, such as the zeros of a tangent. Inside of the caller's
-    # own shard_map, JAX can't close over residuals with other, explicit axes
-    # (jax-ml/jax#29162). With jax.checkpoint there are none.
-    run = jax.checkpoint(functools.partial(operator, **static))
+    run = without_residuals(functools.partial(operator, **static))
     if by_parts:
         divided = _by_shard_map(run, mesh, of_operands, shardings, results)
     else:

@@ -300,7 +300,7 @@ def argwhere(
            [0, 0]], dtype=int32)
     """
     x = _as_array("a", a)
-    columns = find_columns(x.reshape(x.shape or (1,)), size, fill_value)
+    columns = find_columns("a", x.reshape(x.shape or (1,)), size, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
 
@@ -345,7 +345,7 @@ def _nonzero(
         raise ArgumentError(
             f"{argument} has 0 dimensions. Write jnp.atleast_1d({argument})."
         )
-    return find_columns(x, size, fill_value)
+    return find_columns(argument, x, size, fill_value)
 
 
 @typing.overload
@@ -421,24 +421,27 @@ def flatnonzero(
     Array([ 1,  2, -1], dtype=int32)
     """
     x = _as_array("a", a)
-    return find_columns(x.reshape(-1), size, fill_value)[0]
+    return find_columns("a", x.reshape(-1), size, fill_value)[0]
 
 
-def find_columns(x: Searchable, size: int | None, fill_value: Any) -> tuple[Array, ...]:
+def find_columns(
+    argument: str, x: Searchable, size: int | None, fill_value: Any
+) -> tuple[Array, ...]:
     """Finds coordinates in `x`, and returns one array per dimension."""
     fills = fill_value
     if not isinstance(fills, tuple):
         fills = (fill_value,) * x.ndim
     if len(fills) != x.ndim or any(map(np.ndim, fills)):
         raise ArgumentError(
-            f"fill_value is {fill_value}; it must be a scalar or a tuple of {x.ndim}."
+            f"fill_value is {as_python(fill_value)}; it must be a scalar or a tuple of "
+            f"{x.ndim}."
         )
     integer = jnp.result_type(int)
     for length in x.shape:
         # JAX takes a symbolic size to be below 2^31.
         if isinstance(length, int) and length > np.iinfo(integer).max + 1:
             raise ArgumentError(
-                f"a has sizes {show(x.shape)}; coordinates of {length} "
+                f"{argument} has sizes {show(x.shape)}; coordinates of {length} "
                 f"elements do not fit in {integer}. Turn on JAX's x64 mode with jax."
                 "config.update('jax_enable_x64', True), or use dmljax.nonzero_"
                 "coordinates, whose coordinates are uint32."

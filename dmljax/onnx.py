@@ -8,7 +8,7 @@ Array([2, 3, 3, 3], dtype=int32)
 The functions do what ONNX's newest operators do, and need no ONNX. The sizes of a
 result must be known when a program is traced: `pads`, `axes` and `depth` are numbers,
 lists or known arrays, also of 64 bits. All other arrays are data, of any type. Where
-JAX's x64 mode is off, data of 64 bits become 32 bits, if they fit. Types are never
+JAX's x64 mode is off, 64-bit data become 32 bits; integers must fit. Types are never
 promoted. Scalars may also be passed as one-element arrays.
 """
 
@@ -37,10 +37,8 @@ from dmljax._arguments import (
     cast_array,
     check_x64,
     drop_weak_type,
-    holds,
     is_integer,
     is_python_number,
-    same_type,
     saturate,
     unwrap_array,
 )
@@ -48,14 +46,18 @@ from dmljax._call import check_elements, compiled
 from dmljax._check import (
     ArgumentError,
     ArgumentTypeError,
+    as_python,
     at_most,
     decide_at_most,
     public,
-    require_same,
     show,
 )
 from dmljax._diagonal_matrix1 import diagonal_matrix1
-from dmljax._element_wise_if import element_wise_if, promotion_rank
+from dmljax._element_wise_if import (
+    element_wise_if,
+    promotion_rank,
+    require_same_type,
+)
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._types import INT32_MIN, Sizes
@@ -107,8 +109,8 @@ def pad(
     Array([7, 1, 2, 3, 7, 7], dtype=int32)
     """
     x = as_array("data", data)
-    if mode not in _MODES:
-        raise ArgumentError(f"mode is {mode!r}; it must be one of {_MODES}.")
+    if not isinstance(mode, str) or mode not in _MODES:
+        raise ArgumentError(f"mode is {as_python(mode)}; it must be one of {_MODES}.")
     if axes is None:
         axes = range(x.ndim)
     widths = as_sizes("pads", _as_numpy(pads))
@@ -118,27 +120,25 @@ def pad(
     ]
     n = len(padded)
     if len(set(padded)) != n:
-        raise ArgumentError(f"axes is {axes}; none may occur twice.")
+        raise ArgumentError(f"axes is {as_python(axes)}; none may occur twice.")
     if len(widths) != 2 * n:
         raise ArgumentError(f"pads has {len(widths)} elements; {n} axes need {2 * n}.")
     starts = [0] * x.ndim
     ends = [0] * x.ndim
     for axis, start, end in zip(padded, widths[:n], widths[n:], strict=True):
-        # A negative width cuts off elements.
-        before = 0 if decide_at_most(0, start) else -start
-        after = 0 if decide_at_most(0, end) else -end
-        starts[axis] = start + before
-        ends[axis] = end + after
-        left = x.shape[axis] - before - after
-        least = 0
-        if mode != "constant" and not at_most(starts[axis] + ends[axis], 0):
-            least = 1  # something to repeat
+        cut_start = 0 if decide_at_most(0, start) else -start
+        cut_end = 0 if decide_at_most(0, end) else -end
+        starts[axis] = start + cut_start
+        ends[axis] = end + cut_end
+        left = x.shape[axis] - cut_start - cut_end
+        repeats = mode != "constant" and not at_most(starts[axis] + ends[axis], 0)
+        least = 1 if repeats else 0
         if not decide_at_most(least, left):
             raise ArgumentError(
                 f"pads leaves {left} elements of data along axis {axis}; "
                 f"{mode} needs at least {least}."
             )
-        x = lax.slice_in_dim(x, before, x.shape[axis] - after, axis=axis)
+        x = lax.slice_in_dim(x, cut_start, x.shape[axis] - cut_end, axis=axis)
     value: Any = 0
     if constant_value is not None:
         number = _as_scalar("constant_value", constant_value)
@@ -199,7 +199,7 @@ def one_hot(
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
-# In a single program, jax.debug_nans finds no NaN between two operations.
+# jax.debug_nans checks the results of a program. A NaN stays inside of this program.
 @compiled()
 def _truncate(index: Array) -> Array:
     """Truncates indices toward zero."""
@@ -239,10 +239,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
         raise ArgumentError("x and y are both Python numbers; one must be an array.")
     # A number takes the other type, traced or not.
     if not (any(numbers) or promotion_rank(a) or promotion_rank(b)):
-        remedy = same_type("y", b.dtype, a.dtype)
-        if holds(b.dtype, a.dtype):
-            remedy = same_type("x", a.dtype, b.dtype)
-        require_same("data types", {"y": b.dtype, "x": a.dtype}, remedy)
+        require_same_type("x", a, "y", b)
     try:
         sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))
     except ValueError:
@@ -275,7 +272,8 @@ def nonzero(
         None stands for as many as there are: the call must then be outside of ``jit``.
       fill_value: an integer, or a tuple of one for each dimension, for the columns past
         the count. ``x.at[...].set(..., mode="drop")`` writes nothing at the columns of
-        ``fill_value=x.shape``. The columns of 0 write into the first element.
+        ``fill_value=x.shape``. At columns of the default 0, it writes into the first
+        element.
 
     Returns:
       Integers (rank, size): int64, as in ONNX, in x64 mode, and int32 otherwise.
@@ -298,9 +296,11 @@ def nonzero(
             f"fill_value has {len(values)} elements; it must be an integer, or "
             f"a tuple of one for each of {array.ndim} dimensions."
         )
-    fills = tuple([_as_data("fill_value", value) for value in values])
+    fills = tuple(map(_as_fill, values))
+    # A scalar is searched as one element of an axis. This axis has no fill, and the
+    # result does not have its coordinates.
     lines = array.reshape(array.shape or (1,))
-    columns = dnp.find_columns(lines, size, fills or None)
+    columns = dnp.find_columns("x", lines, size, fills or None)
     return jnp.stack(columns)[: array.ndim]
 
 
@@ -316,7 +316,8 @@ def trilu(
     Args:
       x: (..., height, width) of any type.
       k: an integer, the diagonal where the triangle begins or ends. A ``jax.Array`` is
-        data: new values compile nothing, and ``jax.vmap`` gives each matrix its own.
+        data: a new value does not recompile, and ``jax.vmap`` gives each matrix its
+        own.
       upper: True for the triangle from diagonal `k` on, False for the triangle that
         ends with diagonal `k`.
 
@@ -324,7 +325,8 @@ def trilu(
       An array like `x` with zeros elsewhere, differentiable in `x`.
 
     Raises:
-      DescriptorError: if `x` has less than two dimensions, or `upper` is not a bool.
+      DescriptorError: if `x` has fewer than two dimensions, `k` is not one number, or
+        `upper` is not a bool.
       TypeError: if `k` is no integer.
 
     >>> trilu(jnp.ones((2, 3)), 1)
@@ -332,8 +334,8 @@ def trilu(
            [0., 0., 1.]], dtype=float32)
     """
     matrix = as_array("x", x)
-    if np.ndim(upper) > 0 or upper not in (0, 1):
-        raise ArgumentError(f"upper is {upper!r}; it must be True or False.")
+    if getattr(upper, "ndim", 0) or upper not in (0, 1):
+        raise ArgumentError(f"upper is {as_python(upper)}; it must be True or False.")
     return dnp.keep_triangle("x", matrix, _as_diagonal(k), upper=bool(upper))
 
 
@@ -427,7 +429,7 @@ def _as_numpy(value: Any) -> Any:
 
 
 def _as_scalar(argument: str, value: Any) -> Any:
-    """Returns the only element of an array with rank 0, and other values as given."""
+    """Returns an array of one element as a scalar, and other values as given."""
     if not is_symbolic_dim(value):  # which would become a tracer
         value = unwrap_array(value)
     if isinstance(value, (Array, np.ndarray, np.generic)):
@@ -439,17 +441,17 @@ def _as_scalar(argument: str, value: Any) -> Any:
     return value
 
 
-def _as_data(argument: str, value: Any) -> Array:
-    """Returns an integer, which may be traced, in JAX's default type.
+def _as_fill(value: Any) -> Array:
+    """Returns a fill of coordinates, which may be traced, in JAX's default integers.
 
-    Saturates instead of wrapping; any out-of-range index behaves the same.
+    Saturates instead of wrapping: all coordinates out of range behave the same.
     """
     if is_symbolic_dim(value):
         return jnp.asarray(value)
-    array = as_array(argument, _as_scalar(argument, value))
+    array = as_array("fill_value", _as_scalar("fill_value", value))
     if not is_integer(array.dtype):
         raise ArgumentTypeError(
-            f"{argument} is of type {array.dtype}; it must be an integer."
+            f"fill_value is of type {array.dtype}; it must be an integer."
         )
     return saturate(jnp.asarray(array), jnp.result_type(int))
 

@@ -384,17 +384,20 @@ LONG, LONGER = (struct(bool, n) for n in (2**31, 2**31 + 1))
 
 
 @pytest.mark.parametrize(
-    "find",
+    ("argument", "find"),
     [
-        lambda x: dnp.flatnonzero(x, size=2),
-        lambda x: dnp.nonzero(x[None], size=2)[1],
-        lambda x: dnp.argwhere(x[:, None], size=2),
+        ("a", lambda x: dnp.flatnonzero(x, size=2)),
+        ("a", lambda x: dnp.nonzero(x[None], size=2)[1]),
+        ("a", lambda x: dnp.argwhere(x[:, None], size=2)),
+        ("condition", lambda x: dnp.where(x[None], size=2)[1]),
+        ("x", lambda x: dox.nonzero(x, size=2)),
     ],
 )
-def test_coordinates_beyond_int32(find):
+def test_coordinates_beyond_int32(argument, find):
     """The sizes decide the type. No array is made."""
     assert jax.eval_shape(find, LONG).dtype == np.int32
-    with pytest.raises(ValueError, match=r"x64 mode.* dmljax\.nonzero_coordinates"):
+    text = rf": {argument} has sizes .*x64 mode.* dmljax\.nonzero_coordinates"
+    with pytest.raises(ValueError, match=text):
         jax.eval_shape(find, LONGER)
     with jax.enable_x64(True):
         assert jax.eval_shape(find, LONGER).dtype == np.int64

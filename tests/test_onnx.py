@@ -232,11 +232,17 @@ def refused(function, text, *arrays, error=DescriptorError, **options):
 
 def test_errors_of_pad():
     pad = partial(refused, dox.pad)
-    pad("mode is 'mean'; it must be one of", X, [1] * 4, mode="mean")
-    pad("mode is [1]; it must be one of", X, [1] * 4, mode=[1])
+    for mode, shown in (
+        ("mean", "'mean'"),
+        ([1], "[1]"),
+        (np.array(["edge", "wrap"]), "array(...)"),
+        ("edge" * 999, "'edge...(3998 characters)"),
+    ):
+        pad(f"mode is {shown}; it must be one of", X, [1] * 4, mode=mode)
     pad("pads has 3 elements; 2 axes need 4.", X, WIDE)
     pad("an element of axes is 2; it must be in [-2, 2).", X, [1, 1], axes=[2])
     pad("axes is [1, -1]; none may occur", X, [1] * 4, axes=[1, -1])
+    pad("axes is [0...(297 characters); none may", X, [1], axes=[0] * 99)
     pad("axes must be a sequence", X, [1, 1], axes=1, error=TypeError)
     pad("pads leaves -1 elements of data along axis 0;", X, [-4, 0, 5, 0])
     for mode in ("edge", "reflect", "wrap"):
@@ -301,7 +307,7 @@ def test_errors_of_nonzero_and_compress():
 def test_errors_of_diagonals():
     trilu = partial(refused, dox.trilu)
     trilu("x has sizes {4}; it must have at least 2 dim", X[0])
-    for upper in (2, X[0]):
+    for upper in (2, X[0], np.arange(99), "x" * 999, [[0], 1]):
         trilu("upper is...; it must be True or False.", X, upper=upper)
     trilu(f"k {INTEGER}", X, 0.5, error=TypeError)
     for k in (WIDE, jnp.arange(3)):
