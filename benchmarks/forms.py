@@ -23,7 +23,7 @@ from jax import Array, lax
 from benchmarks.case import Case
 from dmljax import _nonzero_forms, _nonzero_rows, _one_hot, _padding_forms
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES as NONZERO
-from dmljax._nonzero_kernels import DEFAULT_FROM
+from dmljax._nonzero_kernels import DEFAULT_MIN_ELEMENTS
 from dmljax._padding import ADJOINT, PADDING
 
 EXTRACTED = "^nonzero_coordinates elements above a limit, .* gradient"
@@ -138,8 +138,8 @@ FORMS = {
     "search": Plain(
         "gpu", SEARCHED, _swapped(_nonzero_forms, "fill_forward", search), "dmljax xla"
     ),
-    "no kernel": Plain("gpu", LARGE, _dict(DEFAULT_FROM, clear=True)),
-    "kernel": Plain("gpu", SMALL, _dict(DEFAULT_FROM, cuda=0)),
+    "no kernel": Plain("gpu", LARGE, _dict(DEFAULT_MIN_ELEMENTS, clear=True)),
+    "kernel": Plain("gpu", SMALL, _dict(DEFAULT_MIN_ELEMENTS, cuda=0)),
     # The rows that `put` writes back.
     "rows scattered": Plain(
         "cpu gpu",

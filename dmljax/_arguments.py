@@ -32,6 +32,7 @@ NARROW = frozenset(
     jnp.dtype(code)
     for code in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
 )
+TURN_ON_X64 = "Turn it on with jax.config.update('jax_enable_x64', True)"
 
 
 # TYPES
@@ -56,10 +57,9 @@ def check_x64(name: str, dtype: np.dtype) -> None:
     if dtype in WIDE and not keeps_64_bits():
         narrow = np.dtype(f"{dtype.kind}{dtype.itemsize // 2}")
         raise ArgumentError(
-            f"{name} has data type {show(dtype)}, which needs JAX's x64 "
-            "mode. Turn it on with jax.config.update('jax_enable_x64', True) or "
-            f"JAX_ENABLE_X64=1. If {show(narrow)} holds the values, use it: "
-            f".astype('{narrow}') converts an array."
+            f"{name} has data type {show(dtype)}, which needs JAX's x64 mode. "
+            f"{TURN_ON_X64} or JAX_ENABLE_X64=1. If {show(narrow)} holds the "
+            f"values, use it: .astype('{narrow}') converts an array."
         )
 
 
@@ -228,8 +228,8 @@ def _narrow(name: str, array: np.ndarray) -> np.ndarray:
             if not low <= extreme <= high:
                 raise ArgumentError(
                     f"{name} has an element {extreme}, which {show(dtype)} "
-                    f"does not hold. {show(array.dtype)} needs JAX's x64 mode: turn it "
-                    "on with jax.config.update('jax_enable_x64', True)."
+                    f"does not hold. {show(array.dtype)} needs JAX's x64 mode. "
+                    f"{TURN_ON_X64}."
                 )
     with np.errstate(over="ignore"):  # a number past the largest float is infinity
         return array.astype(dtype)
@@ -270,7 +270,7 @@ def as_scalar(
         if not (cast and isinstance(value, float) and is_integer(dtype)):
             number: Array | np.ndarray = from_python(name, value, dtype)
             return number
-        # The default type of floats, which JAX gives a traced float.
+        # The float gets JAX's default type, as when it is traced.
         value = jnp.asarray(value)
     # Other scalars of NumPy must already have the tensor's type.
     array = as_array(name, value, strict=strict)
@@ -290,9 +290,9 @@ def convert(
     cast: bool = False,
     owner: str = "the tensor",
 ) -> Array:
-    """Returns `array` in the type `dtype` of `owner`.
+    """Converts a weakly typed array to `dtype`, the type of `owner`.
 
-    `array` already has this type, or is weakly typed and is converted.
+    Any other array must have this type.
 
     A traced Python number has a weak type and an unknown value. Integers too large for
     the type saturate, and never wrap. A float for an integer type is an error, or, with
@@ -346,7 +346,7 @@ def cast_array(array: Array, dtype: np.dtype) -> Array:
 
 
 def drop_weak_type(array: Array) -> Array:
-    """Returns `array` without a weak type: that would let a result be promoted."""
+    """Returns `array` without the weak type by which JAX would promote a result."""
     return lax.convert_element_type(array, array.dtype)
 
 
@@ -450,7 +450,7 @@ def as_axis(
     return number % rank
 
 
-def integer(value: int) -> int:
+def unwrap_integer(value: int) -> int:
     """Returns an integer of NumPy or JAX as Python's, with a hash and no overflow.
 
     Other values are returned unchanged, and the checks can name them.

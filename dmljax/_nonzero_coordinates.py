@@ -48,11 +48,12 @@ def nonzero_coordinates(
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
     Coordinates are uint32 and wrap below 0: write ``.astype(int)`` before you subtract.
-    Rows past the count hold 0 by default, and 0 is an index as well: as edges of a
-    graph, these rows would be more loops at node 0. With ``fill=n``, for n nodes, these
-    rows are out of bounds: with ``index = tuple(coordinates.T)``, ``.at[index].add``
-    leaves them out, and ``.at[index].get(mode="fill", fill_value=0)`` reads 0, also
-    under ``jit`` and ``grad``.
+    Rows past the count hold 0 by default, and 0 is an index as well: if the rows are
+    edges of a graph, each row past the count is an edge from node 0 to itself. With
+    ``fill=n``, for n nodes, these rows are out of bounds: with ``index =
+    tuple(coordinates.T)``, ``.at[index].add`` leaves them out, and
+    ``.at[index].get(mode="fill", fill_value=0)`` reads 0, also under ``jit`` and
+    ``grad``.
 
     Args:
       x: (...) of any type and rank, of M elements.
@@ -85,9 +86,9 @@ def nonzero_coordinates(
 
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does
-        not divide the first size, or its devices do not divide `parts`, if `x` has more
-        than 2^32 - 1 elements, if `implementation` is another value, or "pallas" where
-        no kernel can run.
+        not divide the first size or is no multiple of its number of devices, if `x` has
+        more than 2^32 - 1 elements, or if `implementation` is unknown, or is "pallas"
+        where no kernel can run.
       TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
         not an integer.
 
@@ -104,7 +105,7 @@ def nonzero_coordinates(
 
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
-    # An array would be compared element by element.
+    # `in` would compare an array element by element.
     is_name = implementation is None or isinstance(implementation, str)
     if not is_name or implementation not in (None, "xla", "pallas"):
         raise ArgumentError(
@@ -138,8 +139,8 @@ def _nonzero_coordinates(
     if fill is not None and not 0 <= fill < 2**32:
         raise ArgumentError(
             f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}. Write fill=x.size "
-            f"for coordinates out of bounds, and kept.take(y, fill_value={fill}) for "
-            "values of an array y."
+            "for coordinates out of bounds. To read an array y, call the result's "
+            f".take(y, fill_value={fill})."
         )
     if size is not None:
         known = isinstance(size, int)
@@ -150,7 +151,7 @@ def _nonzero_coordinates(
             raise ArgumentError(
                 f"size is {size}; it must be a number of rows, {low} to {MAX_ELEMENTS}."
             )
-    mesh = explicit_mesh(x)  # an unreduced array is an error
+    mesh = explicit_mesh(x)  # refuses an unreduced array
     flags = forms.is_nonzero(x)
     outputs = NONZERO_COORDINATES(
         *((flags,) if parts is None else _split(flags, parts, mesh)),

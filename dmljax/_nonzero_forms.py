@@ -26,7 +26,15 @@ import numpy as np
 from jax import Array, lax
 
 from dmljax._check import at_most
-from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
+from dmljax._types import (
+    Form,
+    Outputs,
+    as_bits,
+    index_mode,
+    mode_of,
+    packed_strides,
+    to_scalar,
+)
 
 BIT_WORD = 32  # the elements of a bit word
 # Options of a scatter that drops indices past the end. `unique_indices` promises that
@@ -66,14 +74,15 @@ def is_nonzero(x: Array) -> Array:
 def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
     """Returns the coordinates, (..., columns), of the elements at these offsets.
 
-    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). In a part of
-    a tensor, the first coordinate may be past the size of the part.
+    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). The first
+    coordinate has no bound: with the sizes of a part of a tensor, an offset in the
+    tensor gives coordinates in the tensor.
     """
     coordinates = []
-    for axis, size in enumerate(sizes):
+    strides = packed_strides(sizes)
+    for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
         # We compute each coordinate from the offset. In a chain of divisions and
         # remainders, each division would wait for an earlier one.
-        stride = math.prod(sizes[axis + 1 :])
         coordinate = lax.div(offset, to_scalar(stride, np.uint32))
         if axis > 0:
             coordinate = lax.rem(coordinate, to_scalar(size, np.uint32))
@@ -146,9 +155,10 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
             return counts, lax.full(shape, layout.fill or 0, np.uint32)
         lines = lax.reshape(flags, (layout.lines, layout.elements))
         origins = None
-        for of_parts in origin:
-            of_each = jnp.broadcast_to(of_parts, (*batch, *[1] * len(layout.sizes)))
-            origins = lax.reshape(of_each, (layout.lines,))
+        if origin:
+            shape_of_all = (*batch, *[1] * len(layout.sizes))
+            origins = jnp.broadcast_to(origin[0], shape_of_all)
+            origins = lax.reshape(origins, (layout.lines,))
         counts, coordinates = find(lines, origins, layout)
         return lax.reshape(counts, batch), lax.reshape(coordinates, shape)
 
@@ -156,17 +166,23 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
 
 
 def unravel_rows(
-    offset: Array, counts: Array, origin: Array | None, layout: Layout, *, zeros: bool
+    offset: Array,
+    counts: Array,
+    origin: Array | None,
+    layout: Layout,
+    *,
+    zeros_past_count: bool,
 ) -> Array:
     """Returns the coordinates of the rows up to each count, and `fill` past it.
 
-    `offset` has (lines, rows). With `zeros`, the offsets past a count are 0, and need
-    no fill for coordinates of 0.
+    `offset` has (lines, rows). With `zeros_past_count`, it is 0 in the rows past each
+    count. Without an origin, their coordinates are then 0, and need no fill of 0.
     """
     if origin is not None:
         offset = offset + origin[:, None]
     coordinates = unravel(offset, layout.of_columns)
-    if zeros and (layout.fill is None or (layout.fill == 0 and origin is None)):
+    are_zero = layout.fill == 0 and origin is None
+    if zeros_past_count and (layout.fill is None or are_zero):
         return coordinates
     valid = valid_rows(counts, layout.rows)
     return fill_past(valid, coordinates, layout.fill)
@@ -188,11 +204,11 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     flags = lax.pad(flags, False, [(0, 0, 0), (0, length - elements, 0)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
     # Without the barrier, XLA would pack a constant mask on the host, for seconds
-    # (10^6 elements; openxla/xla#1652). A barrier on the input would keep the
-    # comparison out of the fusion. NumPy computes the eight weights: XLA would start a
-    # kernel.
+    # (10^6 elements; openxla/xla#1652). A barrier on the flags would keep XLA from
+    # fusing `is_nonzero`, which makes them. NumPy computes the weights: XLA would start
+    # a kernel for these eight numbers.
     weights = lax.optimization_barrier(np.left_shift(1, np.arange(8, dtype=np.uint32)))
-    # No two weights share a bit, so a sum is an or. XLA fuses the comparison into the
+    # No two weights share a bit, so a sum is an or. XLA fuses `is_nonzero` into the
     # sum, and reads the input once. Shifts of the flags take longer
     # (docs/development/lab_notes.md).
     weights = lax.broadcast_in_dim(weights, flags.shape, (2,))
@@ -209,10 +225,10 @@ def definition(
 ) -> Outputs:
     """Chooses the form by the numbers of elements and rows.
 
-    Bit words pay from 2^23 elements of all lines on, unless most elements have a row
-    (docs/benchmarks.md, "[bit words]" and "[elements]"). For fewer elements,
-    `nonzero_scatter` is as fast, and compiles in half of the time. A symbolic number
-    counts as fewer.
+    Bit words pay from 2^23 elements of all lines on, unless `size` is half of a line's
+    elements or more (docs/development/lab_notes.md, "Rows for many elements,
+    without the kernel"). For fewer elements, `nonzero_scatter` is as fast, and compiles
+    in half of the time. A symbolic number counts as fewer.
     """
     fewer = not isinstance(flags.size, int) or flags.size < 2**23
     elements = math.prod(flags.shape[flags.ndim - rank :])
@@ -226,11 +242,7 @@ def definition(
 
 @on_lines
 def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
-    """Counts element by element, and writes the offset of each into its row.
-
-    An element takes 1.5 bytes of temporary memory. With `nonzero_words`, an element
-    takes half a byte if 3 % of the elements have rows, and 6 bytes if half have rows.
-    """
+    """Counts element by element, and writes the offset of each into its row."""
     rows = layout.rows
     with index_mode(layout.elements, rows) as integer:
         # Without the barrier XLA would count a constant mask on the host, for seconds
@@ -240,7 +252,7 @@ def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outpu
         count = ends[:, -1].astype(np.uint32)
         row = jnp.where(flags, ends - 1, to_scalar(rows, integer))
         offset = jax.vmap(functools.partial(write_offsets, rows=rows))(row)
-    return count, unravel_rows(offset, count, origin, layout, zeros=True)
+    return count, unravel_rows(offset, count, origin, layout, zeros_past_count=True)
 
 
 def write_offsets(row: Array, rows: int) -> Array:
@@ -265,8 +277,8 @@ def find_words(
 ) -> Outputs:
     """Compacts bit words by a forward fill, or by a scatter if each element has a row.
 
-    `compact`, `(words, starts, rows) -> offsets`, replaces both for all lines at once.
-    `running_sum` takes a single line.
+    A caller may pass another `compact`, `(words, starts, rows) -> offsets`, which takes
+    all lines at once. `running_sum` takes a single line.
     """
     rows = layout.rows
     packed = pack(flags)
@@ -283,7 +295,7 @@ def find_words(
     with index_mode(layout.elements, rows):
         starts = jax.vmap(running_sum)(ones) - ones  # set bits before each bit word
         offset = compact(words, starts)
-    return count, unravel_rows(offset, count, origin, layout, zeros=True)
+    return count, unravel_rows(offset, count, origin, layout, zeros_past_count=True)
 
 
 nonzero_words = on_lines(find_words)
@@ -387,7 +399,7 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     packed = pack_rounds(flags)
     with index_mode(packed.size, height * rows + layout.elements) as signed:
         # JAX would test signed indices for numbers below 0: a third of a round's time.
-        index = np.dtype(f"uint{8 * signed.itemsize}")
+        integer = np.dtype(f"uint{8 * signed.itemsize}")
         # The offset of each row of all lines, and eight rows more: each byte writes
         # eight rows. An array of one dimension would be slower.
         offset = lax.full((height * rows + 8, 1), 0, np.uint32)
@@ -395,14 +407,16 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
         # A loop over lines, around a loop over the bytes of each, would be slower for
         # short lines.
         visit = functools.partial(visit_bytes, packed=packed, layout=layout)
-        stop = to_scalar(packed.shape[0], index)
-        state = lax.full((), 0, index), offset, counts
+        stop = to_scalar(packed.shape[0], integer)
+        state = lax.full((), 0, integer), offset, counts
         _, offset, counts = for_each(stop, visit, state)
         # A line has as many rows as elements, and may have few set bits.
         if rows == layout.elements and isinstance(rows, int) and rows >= BLOCK:
-            return counts, unravel_blocks(index, offset, counts, origin, layout)
+            return counts, unravel_blocks(integer, offset, counts, origin, layout)
         offset = lax.reshape(offset[:-8], (height, rows))
-        return counts, unravel_rows(offset, counts, origin, layout, zeros=False)
+        return counts, unravel_rows(
+            offset, counts, origin, layout, zeros_past_count=False
+        )
 
 
 def pack_rounds(flags: Array) -> Array:
@@ -463,8 +477,8 @@ def visit_bytes(
         index = lax.convert_element_type(byte, k.dtype)
         bits = lax.dynamic_index_in_dim(table, index, keepdims=False)
         offsets = lax.add(bits, lax.add(first, np.uint32(8 * i)))
-        # A line writes past its end. The next line overwrites these rows. Rows past its
-        # count are filled, with 0 where `fill` is None.
+        # A byte may write past the end of its line: the next line overwrites these
+        # rows. Other numbers past a count are replaced when offsets are unraveled.
         row = lax.min(next_row, line_end)
         offset = lax.dynamic_update_slice_in_dim(offset, offsets, row, 0)
         ones = lax.convert_element_type(lax.population_count(byte), k.dtype)
@@ -487,7 +501,7 @@ def set_bits() -> np.ndarray:
 
 
 def unravel_blocks(
-    dtype: np.dtype,
+    integer: np.dtype,
     offset: Array,
     counts: Array,
     origin: Array | None,
@@ -495,14 +509,14 @@ def unravel_blocks(
 ) -> Array:
     """Unravels rows, like `unravel_rows`, up to the last valid block of each line.
 
-    Later blocks cost no division. `dtype` is the type for counting rows.
+    Later blocks cost no division. `integer` is the type for counting rows.
     """
-    rows, block = dtype.type(layout.rows), dtype.type(BLOCK)
+    rows, block = integer.type(layout.rows), integer.type(BLOCK)
 
     def visit_line(line: Array, coordinates: Array) -> Array:
         begin = line * rows
         of_line = lax.dynamic_index_in_dim(counts, line, keepdims=False)
-        count = of_line.astype(dtype)
+        count = of_line.astype(integer)
         end = lax.add(begin, count)
 
         def visit_block(k: Array, coordinates: Array) -> Array:
@@ -512,16 +526,17 @@ def unravel_blocks(
             in_block = lax.reshape(in_block, (BLOCK,))
             if origin is not None:
                 in_block += lax.dynamic_index_in_dim(origin, line, keepdims=False)
-            valid = lax.lt(lax.add(lax.iota(dtype, BLOCK), start), end)
+            valid = lax.lt(lax.add(lax.iota(integer, BLOCK), start), end)
             block_rows = unravel(in_block, layout.of_columns)
             block_rows = fill_past(valid, block_rows, layout.fill)
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
-        blocks = lax.div(lax.add(count, block - dtype.type(1)), block)
+        blocks = lax.div(lax.add(count, block - integer.type(1)), block)
         visited: Array = for_each(blocks, visit_block, coordinates)
         return visited
 
     size = layout.lines * layout.rows, len(layout.of_columns)
     coordinates = lax.full(size, layout.fill or 0, np.uint32)
-    lines: Array = for_each(to_scalar(layout.lines, dtype), visit_line, coordinates)
-    return lines
+    lines = to_scalar(layout.lines, integer)
+    filled: Array = for_each(lines, visit_line, coordinates)
+    return filled

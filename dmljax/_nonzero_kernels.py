@@ -29,10 +29,11 @@ Implementation = Literal["xla", "pallas"] | None
 # The oldest GPUs for implementation="pallas". Older versions of Mosaic GPU start every
 # kernel with instructions that older GPUs lack.
 LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
-# A kernel is the default if an operand or an output has this number of elements: XLA
-# makes faster small programs, and compiles them faster (docs/benchmarks.md). The kernel
-# for TPUs has not run on a TPU, and is no default.
-DEFAULT_FROM = {"cuda": 2**20}
+# A kernel is the default if an operand or an output has this number of elements: small
+# programs gain nothing, and compile more slowly (docs/development/lab_notes.md, "The
+# size from which the kernel of nonzero_coordinates pays"). The kernel for TPUs has not
+# run on a TPU, and is no default.
+DEFAULT_MIN_ELEMENTS = {"cuda": 2**20}
 
 
 def _kernel_of(platform: str, flags: Any, **static: Any) -> Form | None:
@@ -72,11 +73,12 @@ def choose_kernel(
                 + found
             )
         return found
+    least = DEFAULT_MIN_ELEMENTS.get(platform)
     # An exported program may run on an older GPU.
-    if implementation == "xla" or platform not in DEFAULT_FROM or is_exported(context):
+    if implementation == "xla" or least is None or is_exported(context):
         return None
     sizes = [array.size for array in types_of(context)]
-    if any(isinstance(n, int) and n >= DEFAULT_FROM[platform] for n in sizes):
+    if any(isinstance(n, int) and n >= least for n in sizes):
         # We have run no kernel on older GPUs.
         found = _find_kernel(platform, context, (9, 0), **static)
         return None if isinstance(found, str) else found
@@ -96,8 +98,8 @@ def _find_kernel(
         return divided
     flags, *_ = arrays = types_of(context)
     sizes = [size for array in arrays for size in array.shape]
-    # A program may be compiled for the GPUs of another machine. JAX tells a lowering
-    # rule the name of this target at most, and only if operands are on a mesh.
+    # We ask this machine's GPUs, though a program may be compiled for another's: JAX
+    # tells a lowering rule at most the target's name, and only for operands on a mesh.
     capability = compute_capability()
     if not all(isinstance(size, int) for size in sizes):
         problem = "the sizes are symbolic; a kernel needs numbers"

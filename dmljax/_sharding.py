@@ -88,9 +88,8 @@ def over_explicit_mesh(
     axes: dict[int, tuple[str, ...]] = {}
     for operand in operands:
         for dimension, names in divided_axes(operand).items():
-            # Every device needs the element of a dimension of size 1. Two operands
-            # divide a dimension alike: `jax.vmap` refuses other batches, and all
-            # operands but one have size 1 along other dimensions.
+            # A dimension of size 1 stays whole. Operands that share a larger dimension
+            # divide it alike: it is the batch, and `jax.vmap` refuses any other batch.
             if operand.shape[dimension] != 1:
                 axes[dimension] = names
     division: Division = operator.division(*operands, **static)
@@ -128,7 +127,7 @@ def _by_shard_map(
         mesh=mesh,
         in_specs=tuple(sharding.spec for sharding in shardings),
         out_specs=tuple(sharding.spec for sharding in results),
-        # No names stand for all axes. Where only some axes are manual, JAX may end the
+        # An empty set means all axes. Where only some axes are manual, JAX may end the
         # process for a vmap over another axis (docs/development/lab_notes.md, "Manual
         # axes must be sorted"). Axes of other kinds stay as they are.
         axis_names=set() if are_explicit else manual,

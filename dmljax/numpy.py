@@ -23,10 +23,10 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
 - Where x64 mode is off, an integer of more than 32 bits is an error. Arrays become 32
   bits, as in jax.numpy.
 - PRNG keys and a traced `num_classes` raise TypeError.
-- All but ``one_hot``, ``tril`` and ``triu`` have primitives of their own: converters
-  and ``jax.experimental.jet`` do not know them, and the index checks of ``checkify``
-  report rows that gradients drop.
-- Coordinates of more than 2^31 elements need x64 mode.
+- ``pad``, searches and weakly typed results use primitives of dmljax: converters and
+  ``jax.experimental.jet`` do not know them. The index checks of ``checkify`` report
+  rows that gradients drop.
+- Coordinates along a dimension of more than 2^31 elements need x64 mode.
 
 As in jax.numpy, a list is refused. Without `size`, the number of coordinates or
 elements to return, a call must be outside of ``jit``, or search an array of NumPy. A
@@ -54,6 +54,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
+    TURN_ON_X64,
     as_array,
     as_axis,
     as_dtype,
@@ -115,7 +116,6 @@ __all__ = [
     "triu",
     "where",
 ]
-# The index of a mode is its number in DirectML.
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
 # An array to search. One of NumPy is known when a program is traced.
@@ -168,8 +168,8 @@ def pad(
     >>> pad(jnp.array([1, 2, 3]), (1, 2), mode="reflect")
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
-    x = _as_array("array", array)
-    # An array would be compared element by element.
+    x = _as_canonical("array", array)
+    # `in` would compare an array element by element.
     if not isinstance(mode, str) or mode not in _MODES:
         raise NotImplementedError(_why_no_mode(mode))
     if not isinstance(reflect_type, str) or reflect_type != "even":
@@ -283,7 +283,7 @@ def argwhere(
       a: (...) of any type and rank.
       size: the number of rows to return. If there are more non-zero elements, the last
         are dropped in silence: ``dmljax.nonzero_coordinates`` returns their count as
-        well. None stands for a row for each element.
+        well. None stands for all.
       fill_value: the coordinates in the rows past the count, as in ``nonzero``.
 
     Returns:
@@ -299,7 +299,7 @@ def argwhere(
            [1, 0],
            [0, 0]], dtype=int32)
     """
-    x = _as_array("a", a)
+    x = _as_canonical("a", a)
     columns = find_columns("a", x.reshape(x.shape or (1,)), size, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
@@ -340,7 +340,7 @@ def _nonzero(
     argument: str, a: ArrayLike, size: int | None, fill_value: Any
 ) -> tuple[Array, ...]:
     """Returns what `nonzero` returns, for an argument of this name."""
-    x = _as_array(argument, a)
+    x = _as_canonical(argument, a)
     if x.ndim == 0:
         raise ArgumentError(
             f"{argument} has 0 dimensions. Write jnp.atleast_1d({argument})."
@@ -383,7 +383,7 @@ def where(
     Raises:
       TypeError: if an argument is not an array, or just one of `x` and `y` is given.
       ValueError: as in ``nonzero``.
-      ConcretizationTypeError: if one argument is traced, and there is no `size`.
+      ConcretizationTypeError: if a lone `condition` is traced, and there is no `size`.
 
     >>> where(jnp.array([False, True, True]), size=3, fill_value=-1)
     (Array([ 1,  2, -1], dtype=int32),)
@@ -420,7 +420,7 @@ def flatnonzero(
     >>> flatnonzero(jnp.array([[0, 5], [7, 0]]), size=3, fill_value=-1)
     Array([ 1,  2, -1], dtype=int32)
     """
-    x = _as_array("a", a)
+    x = _as_canonical("a", a)
     return find_columns("a", x.reshape(-1), size, fill_value)[0]
 
 
@@ -442,9 +442,9 @@ def find_columns(
         if isinstance(length, int) and length > np.iinfo(integer).max + 1:
             raise ArgumentError(
                 f"{argument} has sizes {show(x.shape)}; coordinates of {length} "
-                f"elements do not fit in {integer}. Turn on JAX's x64 mode with jax."
-                "config.update('jax_enable_x64', True), or use dmljax.nonzero_"
-                "coordinates, whose coordinates are uint32."
+                f"elements do not fit in {integer} without JAX's x64 mode. "
+                f"{TURN_ON_X64}, or use dmljax.nonzero_coordinates, whose coordinates "
+                "are uint32."
             )
     convert = functools.partial(_as_element, "fill_value", integer)
     fills = jax.tree.map(convert, fills)  # leaves None as it is
@@ -528,8 +528,8 @@ def extract(
     >>> extract(x > 2, x, size=3)
     Array([5., 7., 0.], dtype=float32)
     """
-    chosen = _as_array("condition", condition).reshape(-1)
-    values = _as_array("arr", arr)
+    chosen = _as_canonical("condition", condition).reshape(-1)
+    values = _as_canonical("arr", arr)
     return take_slices(chosen, values, None, size, fill_value)
 
 
@@ -573,12 +573,12 @@ def compress(
         raise NotImplementedError(
             "dmljax.numpy.compress: JAX writes into no array; leave out out=."
         )
-    chosen = _as_array("condition", condition)
+    chosen = _as_canonical("condition", condition)
     if chosen.ndim != 1:
         raise ArgumentError(
             f"condition has sizes {show(chosen.shape)}; it must have one dimension."
         )
-    values = _as_array("a", a)
+    values = _as_canonical("a", a)
     return take_slices(chosen, values, axis, size, fill_value)
 
 
@@ -642,7 +642,7 @@ def _gather_slices(
             f"fill_value has sizes {show(fill.shape)}; it must be a scalar, or "
             f"a slice of sizes {show(sizes)}."
         ) from None
-    # With explicit axes the chosen slices are on every device.
+    # Over explicit axes, every device has the whole axis along which slices are chosen.
     whole = None
     mesh = explicit_mesh(values)
     if mesh is not None:
@@ -732,7 +732,7 @@ def triu(m: ArrayLike, k: int | Array = 0) -> Array:
 
 
 def _triangle(m: ArrayLike, k: Any, *, upper: bool) -> Array:
-    x = _as_array("m", m)
+    x = _as_canonical("m", m)
     return as_weak_as(x, keep_triangle("m", x, k, upper=upper))
 
 
@@ -742,7 +742,7 @@ def keep_triangle(argument: str, x: Searchable, k: Any, *, upper: bool) -> Array
         raise ArgumentError(
             f"{argument} has sizes {show(x.shape)}; it must have at least 2 dimensions."
         )
-    begin = end = None
+    begin = end = None  # the diagonals in [begin, end) become 0
     if upper:
         end = as_bound(k)
     else:
@@ -751,7 +751,7 @@ def keep_triangle(argument: str, x: Searchable, k: Any, *, upper: bool) -> Array
 
 
 def as_bound(k: Any, offset: int = 0) -> Any:
-    """Returns diagonal `k` + `offset` as an INT32: no matrix has others."""
+    """Returns `k` + `offset`, or the nearest INT32: no matrix has further diagonals."""
     if is_symbolic_dim(k):  # no number yet when the program is traced
         k = jnp.asarray(k)
     if isinstance(k, Array):
@@ -821,7 +821,7 @@ def one_hot(
         )
     if isinstance(x, (list, tuple)):
         x = jnp.asarray(x)
-    index = _as_array("x", x)
+    index = _as_canonical("x", x)
     result_type = as_dtype(float if dtype is None else dtype)
     size = as_size("num_classes", num_classes)
     axis = as_axis("axis", axis, index.ndim + 1)
@@ -843,15 +843,16 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
         dtype = jax.dtypes.canonicalize_dtype(dtype)
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(dtype)
-    # Without a sign, -1 is the largest number of its type, which no size reaches. In 8
-    # or 16 bits a size may be as large: we widen first, and astype keeps the sign.
+    # Here a negative index gives zeros, while the operator counts from the last class.
+    # As an unsigned number of 32 or 64 bits, it is too large for any class. Of 8 or 16
+    # bits it might not be.
     wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
-    # The operator sees the values 0 and 1 in an array of NumPy alone.
+    # While it is traced, the operator can read 0 and 1 only in an array of NumPy.
     off_on = keep_type(np.array([0, 1], dtype))
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 
-# The identity. Its result has a weak type, which no function of JAX gives an array.
+# The identity, with a weak type. JAX has no function that makes an array weakly typed.
 _WEAK = Primitive("dmljax_weak")
 _WEAK_PROGRAM = jax.jit(lambda x: (_WEAK.bind(x),))
 _WEAK.def_impl(lambda x: evaluate("weak", _WEAK_PROGRAM, x)[0])
@@ -868,20 +869,19 @@ def as_weak_as(x: Searchable, result: Array) -> Array:
     return result
 
 
-def _as_array(argument: str, value: ArrayLike) -> Searchable:
+def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
     """Returns an array in the type that JAX gives it. It stays in NumPy if it is there.
 
     A list is refused, as in jax.numpy.
     """
     array = unwrap_array(value)
-    if isinstance(array, (np.ndarray, np.generic)):
-        if array.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
-            with np.errstate(over="ignore"):  # past the largest float is infinity
-                array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
-    elif isinstance(array, (int, float, complex)):
-        as_array(argument, array)  # refuses a large integer
-        array = jnp.asarray(array)  # gives a weak type
-    return as_array(argument, array)
+    if isinstance(array, (np.ndarray, np.generic)) and array.dtype in WIDE:
+        # 2^32 and 1e-300 may become 0 in JAX, and a number past the largest float is
+        # infinity.
+        with np.errstate(over="ignore"):
+            array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+    checked = as_array(argument, array)  # refuses a large integer of Python
+    return jnp.asarray(array) if is_python_number(array) else checked  # weakly typed
 
 
 def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
@@ -891,7 +891,7 @@ def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
     """
     number = as_number(value)
     if not is_python_number(number):
-        return _as_array(argument, number)
+        return _as_canonical(argument, number)
     limit = 2 ** (63 if x64_enabled() else 31)
     if type(number) is int and not -limit <= number < limit:
         return from_python(argument, number, dtype)

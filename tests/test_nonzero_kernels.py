@@ -34,7 +34,7 @@ def kernels(monkeypatch):
     for platform in ("cuda", "tpu"):
         monkeypatch.setitem(_nonzero_kernels.KERNELS, platform, kernel)
     monkeypatch.delitem(_nonzero_kernels.KERNELS, "cpu", raising=False)
-    monkeypatch.setitem(_nonzero_kernels.DEFAULT_FROM, "cuda", LEAST)
+    monkeypatch.setitem(_nonzero_kernels.DEFAULT_MIN_ELEMENTS, "cuda", LEAST)
     monkeypatch.setattr(_nonzero_kernels, "code_per_thread", lambda: ())
 
 
@@ -58,7 +58,7 @@ def test_the_default_looks_at_the_largest_operand_or_output(size, times, expecte
 def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
     """As if a CPU had a kernel by default."""
     monkeypatch.setitem(_nonzero_kernels.KERNELS, "cpu", kernel)
-    monkeypatch.setitem(_nonzero_kernels.DEFAULT_FROM, "cpu", LEAST)
+    monkeypatch.setitem(_nonzero_kernels.DEFAULT_MIN_ELEMENTS, "cpu", LEAST)
     search = dataclasses.replace(SEARCH)  # JAX has compiled nothing of it
     call = partial(search, times=1, implementation=None)
     for size, expected in (LEAST, "kernel"), (LEAST - 1, "for CPUs"):

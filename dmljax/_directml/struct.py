@@ -11,7 +11,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dmljax._arguments import integer, is_sequence
+from dmljax._arguments import is_sequence, unwrap_integer
 from dmljax._check import is_number_of
 
 # The default of a required field, and a value that an object of JSON lacks.
@@ -66,9 +66,9 @@ def convert_fields(struct: Any) -> None:
     for field in fields_of(cls).values():
         value = getattr(struct, field.name)
         if field.type is int:
-            value = integer(value)
+            value = unwrap_integer(value)
         elif field.type == tuple[int, ...] and is_sequence(value):
-            value = tuple(map(integer, value))
+            value = tuple(map(unwrap_integer, value))
         elif is_number_of(value, field.type):
             value = field.type(value)
         vars(struct)[field.name] = value  # past the guard of a frozen dataclass

@@ -13,7 +13,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from dmljax._arguments import integer
+from dmljax._arguments import unwrap_integer
 from dmljax._check import ModelError, as_python, one_line, quoted, shortened
 from dmljax._model.files import MOST_ELEMENTS
 from dmljax._model.output import Targets, print_outputs, write_outputs
@@ -84,7 +84,7 @@ def run_model(
             f"run_model: model is {as_python(model)}; it must be the path of a file, "
             "or a dict of its content."
         )
-    most = integer(max_elements)
+    most = unwrap_integer(max_elements)
     if type(most) is not int:
         raise TypeError(
             f"run_model: max_elements is {as_python(max_elements)}; it must be an "
