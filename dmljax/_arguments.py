@@ -346,7 +346,7 @@ def cast_array(array: Array, dtype: np.dtype) -> Array:
 
 
 def drop_weak_type(array: Array) -> Array:
-    """Returns `array` without the weak type by which JAX would promote a result."""
+    """Returns `array` without a weak type, which would take another array's type."""
     return lax.convert_element_type(array, array.dtype)
 
 

@@ -20,6 +20,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
+    TURN_ON_X64,
     as_array,
     as_scalar,
     drop_weak_type,
@@ -46,10 +47,10 @@ from dmljax._types import MAX_ELEMENTS, to_scalar, x64_enabled
 LOST = {
     "made": (
         "this result has lost the sizes of the searched array: it was made of two "
-        "arrays, by hand or by a library (flax.serialization, dm-tree, optree). If no "
-        "coordinates repeat, write jax.tree.unflatten(jax.tree.structure(kept), "
-        "result), where kept is the result that the search returned. Otherwise write "
-        "x[tuple(coordinates.T)]. pickle, orbax and equinox keep the sizes."
+        "arrays, by hand or by a library (flax.serialization, dm-tree, optree; pickle, "
+        "orbax and equinox keep the sizes). If no coordinates repeat, write "
+        "jax.tree.unflatten(jax.tree.structure(kept), result), where the search "
+        "returned kept. Otherwise write x[tuple(coordinates.T)]."
     ),
     "descriptor": (
         "this result is one of a descriptor, whose tensors have sizes of their own. "
@@ -86,9 +87,9 @@ class NonzeroCoordinates(_Outputs):
     kept``, `rows` is an array, whose own ``take`` reads other elements.
 
     The methods rely on a search, in which no two rows are the same element: where rows
-    repeat, ``put`` and the gradient of ``take`` are wrong. A result is refused after
-    ``kept._replace(coordinates=...)``, but not after ``jax.tree.map``, ``jax.tree
-    .unflatten`` or equinox's ``tree_at``. Then write ``x[tuple(coordinates.T)]``.
+    repeat, ``put`` and the gradient of ``take`` are wrong. If you change coordinates,
+    write ``x[tuple(coordinates.T)]``. A method refuses the result of ``_replace``, but
+    can't see a change by ``jax.tree.map``, ``jax.tree.unflatten`` or ``tree_at``.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -339,8 +340,7 @@ def nonzero_result(
     return result
 
 
-# Each is one program, which JAX finds by the count's type and the number of rows. A
-# second call sends nothing to the device.
+# Jitted so that the constant `rows` is compiled in, not sent on each call.
 _valid = compiled("rows")(valid_rows)
 
 
@@ -527,8 +527,8 @@ def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, .
     if max(known, default=0) >= 2**31 and not x64_enabled():
         raise ArgumentError(
             f"{name} has sizes {show(x.shape)}, and there are {rows[-1]} "
-            "rows; indices of 2^31 and more need JAX's x64 mode. Turn it on by "
-            "jax.config.update('jax_enable_x64', True)."
+            "rows; indices of 2^31 and more need JAX's x64 mode. "
+            f"{TURN_ON_X64}."
         )
     return (*rows, *x.shape[len(wanted) :])
 
@@ -589,8 +589,8 @@ def _by_parts(
     """Maps a function of rows over the parts of `x`. The result has these sizes.
 
     The function takes `x`, the rows or a scalar, a mask of valid rows and an index. For
-    example, `parts=2` gives a tensor of sizes (6, 5) the sizes (2, 3, 5), and row 4
-    becomes row 1 of the second part.
+    example, `parts=2` gives a tensor of sizes (6, 5) the sizes (2, 3, 5), and the
+    coordinates (4, 2) become (1, 2) in the second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
     parts = nonzero._parts
@@ -619,7 +619,8 @@ def _rows_spec(
 ) -> list[Any]:
     """Returns the explicit mesh axes of the rows of `x`, if there are any.
 
-    The rows have the leading dimensions of the count, and the trailing ones of `x`.
+    For example, the count has sizes (2,), divided over "p", and `x` has (6, 8), with 8
+    divided over "c". K rows for each part have sizes (2, K, 8) and axes "p", None, "c".
     """
     mesh = explicit_mesh(x, nonzero.count)
     if mesh is None:

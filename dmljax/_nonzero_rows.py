@@ -1,16 +1,16 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
 `index` has one array per leading dimension of `x`, as in ``x[index]``, and `valid` has
-bools. All have the shape (rows,); a read of a non-empty `x` takes any shape. The
-trailing dimensions of `x` form a row. An invalid row is read at element 0, or past the
-end when a read of narrow rows is differentiated, and is written nowhere. `jax.vmap`
-maps the functions along a batch.
+bools. All have the shape (rows,), or any shape where a non-empty `x` is read without a
+derivative. The trailing dimensions of `x` form a row. An invalid row is read at element
+0, or past the end when a read of narrow rows is differentiated, and is written nowhere.
+`jax.vmap` maps the functions along a batch.
 
-The gradient of a read is put into zeros, and the gradient of a write is read. Both rely
-on different coordinates of all valid rows. JAX alone would transpose a gather into a
-scatter that adds, element by element. We write the derivative of a wide read as a
-scatter: its transpose, the gradient, is then a gather. The *inverse index* has the row
-of each element, in the shape of the leading dimensions of `x`:
+The gradient of a read is put into zeros, and the gradient of a write is read. Both need
+valid rows with different coordinates. JAX alone would transpose a gather into a scatter
+that adds, element by element. We write the derivative of a wide read as a scatter: its
+transpose, the gradient, is then a gather. The *inverse index* has the row of each
+element, in the shape of the leading dimensions of `x`:
 
 | | 16 values and more in a row | fewer |
 |---|---|---|
@@ -52,8 +52,7 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
         read = without_residuals(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
-        # Nothing is read, but `x` is part of the result: JAX ignores the device of an
-        # unused argument.
+        # Nothing is read. Keep `x` as an input, so that the result is on its device.
         row_sizes = x.shape[len(index) :]
         widths = [(0, valid.shape[0])] + [(0, 0)] * len(row_sizes)
         rows = jnp.pad(x.reshape(0, *row_sizes), widths)
@@ -86,8 +85,8 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 def _is_wide(x: Array, index: Index) -> bool:
     """Whether a row of `x` has at least 16 values, which pay for an inverse index.
 
-    Rows of 64 values pay, and single values don't (docs/development/lab_notes.md, "Rows
-    that are written back"). We chose 16 in between.
+    Rows of 16 values pay, and single values don't (docs/development/lab_notes.md, "Rows
+    that are written back").
     """
     return at_most(16, math.prod(x.shape[len(index) :]))
 
@@ -121,7 +120,8 @@ def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     # argument, or is needed later. A select reads and writes each element once, which
     # is faster than the copy and the scatter for wide rows of at least half of the
     # elements. In a loop that overwrites its array, XLA copies nothing, and the scatter
-    # is faster (docs/development/lab_notes.md, "Rows that are written back").
+    # is faster. We can't see the loop here, and accept the loss
+    # (docs/development/lab_notes.md, "Rows that are written back").
     operands = x, rows, valid, index
     if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
         return scatter_rows(*operands)
@@ -159,7 +159,7 @@ def repeated(first: Array, x: Array) -> Array:
 
 
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the inverse index. Elements without a row have indices past the last."""
+    """Returns the row of each element, and numbers past the last row for no row."""
     sizes = x.shape[: len(index)]
     rows = valid.shape[0]
     past = _distinct(rows, math.prod(sizes), np.dtype(np.uint32)).reshape(sizes)

@@ -98,7 +98,7 @@ class OperatorPrimitive:
 
     def __call__(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        # JAX would promote outputs of a weak type as it promotes Python numbers.
+        # A weakly typed output would take another array's type, like a Python number.
         operands = tuple(map(drop_weak_type, operands))
         mesh = explicit_mesh(*operands)
         if mesh is not None:
@@ -137,7 +137,10 @@ class OperatorPrimitive:
     def _compiled(
         self, static: tuple[tuple[str, Any], ...], *operands: Array
     ) -> Outputs:
-        """Runs the primitive as a program, cached by operator and attributes."""
+        """Runs the primitive as a program, cached by operator and attributes.
+
+        With ``eq=False`` an operator has a hash, which a static `self` needs.
+        """
         return tuple(self._primitive.bind(*operands, **dict(static)))
 
     def _abstract_eval(
@@ -166,7 +169,7 @@ class OperatorPrimitive:
             operand[None] if dim is None else jnp.moveaxis(operand, dim, 0)
             for operand, dim in zip(operands, dims, strict=True)
         ]
-        # A batching rule may not see the mesh axes of the batch
+        # JAX hides the mesh axes of the batch from some batching rules
         # (docs/development/lab_notes.md, "The vmap of explicit axes in JAX 0.9.0").
         with whole_mesh():
             outputs = self(*batches, **static)
