@@ -120,7 +120,6 @@ def nonzero_coordinates(
     if parts is not None:
         parts = as_integer("parts", parts)
     if size is not None:
-        # A caller with a traced count is told to pass an upper bound.
         size = as_size("size", size, "an upper bound of the count")
     return _nonzero_coordinates(x, columns, fill, parts, size, implementation)
 

@@ -120,7 +120,7 @@ def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     # argument, or is needed later. A select reads and writes each element once, which
     # is faster than the copy and the scatter for wide rows of at least half of the
     # elements. In a loop that overwrites its array, XLA copies nothing, and the scatter
-    # is faster. We can't see the loop here, and accept the loss
+    # is faster. We can't see such a loop here, and accept the loss
     # (docs/development/lab_notes.md, "Rows that are written back").
     operands = x, rows, valid, index
     if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):

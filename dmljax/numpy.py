@@ -870,14 +870,13 @@ def as_weak_as(x: Searchable, result: Array) -> Array:
 
 
 def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
-    """Returns an array in the type that JAX gives it. It stays in NumPy if it is there.
+    """Returns an array in the type that JAX gives it. NumPy's arrays stay in NumPy.
 
     A list is refused, as in jax.numpy.
     """
     array = unwrap_array(value)
     if isinstance(array, (np.ndarray, np.generic)) and array.dtype in WIDE:
-        # 2^32 and 1e-300 may become 0 in JAX, and a number past the largest float is
-        # infinity.
+        # As in JAX, 2^32 may become 0, and a number past the largest float infinity.
         with np.errstate(over="ignore"):
             array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
     checked = as_array(argument, array)  # refuses a large integer of Python
