@@ -875,12 +875,14 @@ def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
     A list is refused, as in jax.numpy.
     """
     array = unwrap_array(value)
-    if isinstance(array, (np.ndarray, np.generic)) and array.dtype in WIDE:
-        # As in JAX, 2^32 may become 0, and a number past the largest float infinity.
-        with np.errstate(over="ignore"):
-            array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
-    checked = as_array(argument, array)  # refuses a large integer of Python
-    return jnp.asarray(array) if is_python_number(array) else checked  # weakly typed
+    if isinstance(array, (np.ndarray, np.generic)):
+        if array.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
+            with np.errstate(over="ignore"):  # past the largest float is infinity
+                array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
+    elif isinstance(array, (int, float, complex)):
+        as_array(argument, array)  # only checks: a large integer is refused
+        return jnp.asarray(array)  # weakly typed
+    return as_array(argument, array)
 
 
 def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
