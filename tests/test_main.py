@@ -126,6 +126,14 @@ def test_no_file_is_written_twice(capsys):
     assert command_line.main(["run", third]) == 0
 
 
+def test_a_link_that_is_there_before_is_followed():
+    """A planted fault: the path keeps its links, and the link is replaced."""
+    os.symlink("other.npy", "written.npy")
+    assert run() == 0
+    assert os.path.islink("written.npy")
+    assert os.path.isfile("other.npy")
+
+
 @pytest.mark.parametrize("options", [[], ["--no-clobber"]])
 def test_a_link_that_is_made_by_then_is_not_followed(options, monkeypatch):
     """The path that was checked is the path that is written."""

@@ -440,6 +440,14 @@ def test_diagonals_that_are_data(x64):
     assert_equal(exported.call(X), expected_triangles(X, -1))
 
 
+def test_a_known_mask_and_a_symbolic_size():
+    """A planted fault: NumPy searches the mask, and slices by the symbolic size."""
+    (n,) = jax.export.symbolic_shape("n")
+    find = jax.jit(lambda x: dnp.nonzero(COUNTS, size=x.shape[0]))
+    exported = jax.export.export(find)(struct(np.int8, n))
+    assert_equal(exported.call(np.zeros(4, np.int8)), jnp.nonzero(COUNTS, size=4))
+
+
 @each_kind
 def test_divided_arrays(kind):
     rows = jax.device_put(np.arange(16, dtype=np.float32).reshape(8, 2))
@@ -629,6 +637,8 @@ def test_wrong_values():
     wrong("array has an element 1099511627776", dnp.pad, 2**40, 1)
     wrong("pad_width has sizes", dnp.pad, X, (1, 2, 3))
     wrong("pad_width names axis 1 twice", dnp.pad, X, {1: 1, -1: 2})
+    # A planted fault: the key is remembered, and not its axis.
+    wrong("pad_width names axis 1 twice", dnp.pad, X, {-1: 2, 1: 1})
     wrong(r"an axis of pad_width is 2; .* \[-2, 2\)", dnp.pad, X, {2: 1})
     wrong(r"pad_width\[0\] is \(1, 2, 3\); .* a pair", dnp.pad, X, {0: (1, 2, 3)})
     wrong("none may be negative", dnp.pad, X, {0: (0, -1)})
