@@ -29,6 +29,7 @@ from dmljax._check import (
     quoted,
     show,
 )
+from dmljax._jax import InconclusiveDimensionOperation
 from tests.checks import assert_refused
 
 HUGE = 10**5000
@@ -139,6 +140,10 @@ def test_symbolic_sizes():
     assert not decide_at_most(m, 2)
     text = "JAX can't decide whether n >= m for these symbolic...['n >= m'])."
     assert_refused("DECIDE_AT_MOST", text, public(decide_at_most), m, n)
+    # Fault: `from None` in `Naming`, which hides JAX's own error from the traceback.
+    with pytest.raises(DescriptorError) as raised:
+        public(decide_at_most)(m, n)
+    assert isinstance(raised.value.__cause__, InconclusiveDimensionOperation)
 
 
 @pytest.mark.parametrize(

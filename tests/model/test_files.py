@@ -105,6 +105,15 @@ def test_a_wrong_image_resource(more, message):
     assert message in m.refused_resource(m.source("in.png") | more)
 
 
+def test_the_elements_of_an_image_are_counted_before_it_is_resampled():
+    """Fault: no room is required for the pixels of the file, 4 * 5 * 7."""
+    write_image("in.png")
+    model = m.holding(m.source("in.png", resampleSize=[1, 1, 1, 1]))
+    message = "sourcePath 'in.png' has 140 elements, and there is room for 139;"
+    assert message in m.refusal(model, max_elements=139)
+    assert dmljax.run_model(model, max_elements=140)["r"].size == 1
+
+
 def test_images_that_can_not_be_read(folder):
     write_image("cut.png")
     (folder / "cut.png").write_bytes((folder / "cut.png").read_bytes()[:80])
