@@ -226,6 +226,17 @@ def test_an_array_of_64_bits_is_an_array_where_jax_computes_with_it(dtype):
         jax.config.update("jax_explicit_x64_dtypes", before)
 
 
+def test_wide_types_need_x64_where_jax_refuses_them():
+    """Planted fault: "error" is taken for "allow", and JAX's own error is seen."""
+    before = jax.config.jax_explicit_x64_dtypes
+    jax.config.update("jax_explicit_x64_dtypes", "error")
+    try:
+        with pytest.raises(DescriptorError, match="needs JAX's x64 mode"):
+            diagonal_matrix1(shape=(1, 2), dtype="int64")
+    finally:
+        jax.config.update("jax_explicit_x64_dtypes", before)
+
+
 @pytest.mark.parametrize("dtype", WIDE)
 def test_wide_types_need_x64(dtype):
     array = np.ones((2, 3), dtype)

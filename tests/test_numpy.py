@@ -641,6 +641,8 @@ def test_wrong_values():
     wrong("pad_width names axis 1 twice", dnp.pad, X, {-1: 2, 1: 1})
     wrong(r"an axis of pad_width is 2; .* \[-2, 2\)", dnp.pad, X, {2: 1})
     wrong(r"pad_width\[0\] is \(1, 2, 3\); .* a pair", dnp.pad, X, {0: (1, 2, 3)})
+    # A planted fault: a single number in a tuple is taken for both sides.
+    wrong(r"pad_width\[0\] is \(1,\); .* a pair", dnp.pad, X, {0: (1,)})
     wrong("none may be negative", dnp.pad, X, {0: (0, -1)})
     wrong("values has sizes", dnp.pad, X, 1, constant_values=(1, 2, 3))
     wrong("nothing to repeat", dnp.pad, EMPTY, 1, "edge")

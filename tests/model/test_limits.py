@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import dmljax
+from dmljax._model.files import read_file
 from tests.model import models as m
 
 ADVICE = "(--max-elements, or max_elements in Python)."
@@ -117,3 +118,11 @@ def test_a_file_that_grows_after_it_was_measured(folder, monkeypatch):
     source = {"sourcePath": "values.bin"}
     model = m.holding({"initialValuesDataType": "FLOAT32", "initialValues": source})
     assert dmljax.run_model(model)["r"].tolist() == [1, 2]
+
+
+def test_a_file_of_the_most_bytes(tmp_path, monkeypatch):
+    """Planted fault: a file that is as long as the limit is refused."""
+    monkeypatch.setattr("dmljax._model.files.MOST_BYTES", 4)
+    path = tmp_path / "four.json"
+    path.write_bytes(b"four")
+    assert read_file(path, "it") == b"four"
