@@ -161,7 +161,7 @@ def as_number(value: Any) -> Any:
 
 
 def as_operand(name: str, value: Any) -> Any:
-    """Returns a number without a type of its own as Python's, and else an array."""
+    """Returns an array, or a Python number for a value without a type of its own."""
     number = as_number(value)
     return number if is_python_number(number) else as_array(name, number)
 

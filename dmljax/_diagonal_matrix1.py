@@ -240,27 +240,16 @@ def _diagonal_matrix1(
         lax.broadcasted_iota(np.int32, shape, axis, out_sharding=sharding)
         for axis in (rank - 2, rank - 1)
     )
-    begin: Any
-    end: Any
     if span is None:
-        scalars = [*map(jnp.asarray, bounds)]
-        scalars = [_is_ordered(*scalars), *(saturate(n, row.dtype) for n in scalars)]
-        # XLA removes a select between equal arrays. Under vmap, the select gives the
-        # batch of the bounds to the iotas. Otherwise JAX broadcasts `column - row`
-        # along this batch, and XLA computes the heads of a batch together: a softmax
-        # with a window for each head is slower.
-        is_ordered, begin, end = (
-            lax.broadcast_in_dim(scalar, shape, (), out_sharding=sharding)
-            for scalar in scalars
-        )
-        row, column = (lax.select_n(is_ordered, each, each) for each in (row, column))
+        scalars = map(jnp.asarray, bounds)
+        top_x, is_ordered, begin, end = _spread(row, column, *scalars)
     else:
+        top_x = column - row
         begin, end = map(np.int32, span)
         is_ordered = end >= begin
-    top_x = column - row
     # Outside of the span, the comparisons with both bounds differ, whichever bound is
     # smaller. We count diagonals in int32, the type of the bounds.
-    is_below: Any = top_x < end
+    is_below = top_x < end
     if span is not None and end == INT32_MAX:
         # No diagonal has this number, but XLA would compare.
         is_below = True
@@ -284,3 +273,23 @@ def _is_ordered(begin: Array, end: Array) -> Array:
     unsigned = np.dtype(f"uint{bits}")
     is_below = begin.astype(unsigned) <= end.astype(unsigned)
     return jnp.where((begin < 0) == (end < 0), is_below, begin < 0)
+
+
+def _spread(row: Array, column: Array, begin: Array, end: Array) -> Any:
+    """Spreads bounds that are data over all elements.
+
+    Returns the number of each element's diagonal, whether begin <= end, and both bounds
+    as INT32.
+    """
+    sharding = jax.typeof(row).sharding
+    scalars = _is_ordered(begin, end), *(saturate(n, row.dtype) for n in (begin, end))
+    is_ordered, begin, end = (
+        lax.broadcast_in_dim(scalar, row.shape, (), out_sharding=sharding)
+        for scalar in scalars
+    )
+    # XLA removes a select between equal arrays. Under vmap, the select gives the batch
+    # of the bounds to the iotas. Otherwise JAX broadcasts `column - row` along this
+    # batch, and XLA computes the heads of a batch together: a softmax with a window for
+    # each head is slower.
+    row, column = (lax.select_n(is_ordered, each, each) for each in (row, column))
+    return column - row, is_ordered, begin, end

@@ -516,7 +516,7 @@ def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, .
                 "to them, or call this method inside of the vmap."
             )
         elif x.shape[1 : 1 + len(wanted)] == wanted:
-            text += " Map this method over channels or layers: jax.vmap(kept.take)(x)."
+            text += " If channels or layers come first, write jax.vmap(kept.take)(x)."
         raise ArgumentError(text)
     *rows, _ = nonzero.coordinates.shape
     # Without x64 mode, JAX indexes with int32, and would wrap a larger index in

@@ -43,7 +43,7 @@ else:
     Result = typing.TypeVar("Result")
 
 
-# By the types of fields.
+# The checks of a field, by its type.
 CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {
     int: as_integer,
     tuple[int, ...]: as_sizes,

@@ -109,7 +109,7 @@ def _member(cls: type[enum.Enum], value: Any) -> Any:
 
 OBJECT = Reader("an object", lambda v: v if isinstance(v, Mapping) else None)
 NUMBER = Reader("a number, or for floats also 'nan', 'inf' or '-inf'", _number)
-# By the types of fields.
+# The reader of a field, by its type.
 READERS: Mapping[Any, Reader] = {
     bool: Reader("true or false", exactly(bool)),
     str: Reader("a string", exactly(str)),
