@@ -49,12 +49,12 @@ LOST = {
         "this result has lost the sizes of the searched array: it was made of two "
         "arrays, by hand or by a library (flax.serialization, dm-tree, optree; pickle, "
         "orbax and equinox keep the sizes). If no coordinates repeat, write "
-        "jax.tree.unflatten(jax.tree.structure(kept), result), where the search "
-        "returned kept. Otherwise write x[tuple(coordinates.T)]."
+        "jax.tree.unflatten(jax.tree.structure(kept), result); kept is the result "
+        "that the search returned. Otherwise write x[tuple(coordinates.T)]."
     ),
     "descriptor": (
-        "this result is one of a descriptor, whose tensors have sizes of their own. "
-        "Call dmljax.nonzero_coordinates."
+        "a descriptor returned this result, and its tensors may have other sizes than "
+        "your array. Call dmljax.nonzero_coordinates."
     ),
     "replaced": (
         "the coordinates of this result were replaced, and may repeat an element, "
@@ -86,10 +86,11 @@ class NonzeroCoordinates(_Outputs):
     takes a pytree of arrays. Call these methods on the result: in ``count, rows =
     kept``, `rows` is an array, whose own ``take`` reads other elements.
 
-    The methods rely on a search, in which no two rows are the same element: where rows
-    repeat, ``put`` and the gradient of ``take`` are wrong. If you change coordinates,
-    write ``x[tuple(coordinates.T)]``. A method refuses the result of ``_replace``, but
-    can't see a change by ``jax.tree.map``, ``jax.tree.unflatten`` or ``tree_at``.
+    The methods rely on a search, in which no two rows are the same element. If rows
+    repeat, ``put``, ``add`` and the gradient of ``take`` may be wrong. If you change
+    coordinates, write ``x[tuple(coordinates.T)]``. A method refuses the result of
+    ``_replace``, but can't see a change by ``jax.tree.map``, ``jax.tree.unflatten`` or
+    ``tree_at``.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -166,8 +167,8 @@ parts=None)
 
     @property
     def _rows(self) -> int:
-        # A descriptor's output has a row for each element: no count exceeds the rows,
-        # whatever the shape.
+        # A descriptor's output has a row for each element, in a shape of the caller's:
+        # no count is too large.
         is_described = self._why == "descriptor"
         return MAX_ELEMENTS if is_described else self.coordinates.shape[-2]
 
@@ -207,8 +208,8 @@ parts=None)
 
         Args:
           x: an array, or a pytree of arrays, of shape ``(*S, ...)``, where S is the
-            shape of the searched array. The batch of a ``vmap`` that returned the
-            result comes first.
+            shape of the searched array. If a ``vmap`` returned the result, its batch
+            comes before S.
           fill_value: what the rows past the count hold: a scalar of the type of `x`, or
             a pytree like `x` of scalars.
 
@@ -516,12 +517,15 @@ def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, .
                 "to them, or call this method inside of the vmap."
             )
         elif x.shape[1 : 1 + len(wanted)] == wanted:
-            text += " If channels or layers come first, write jax.vmap(kept.take)(x)."
+            text += (
+                " If channels or layers come first, map the method over them: "
+                "jax.vmap(kept.take)(x), or jax.vmap(kept.put)(x, rows)."
+            )
         raise ArgumentError(text)
     *rows, _ = nonzero.coordinates.shape
     # Without x64 mode, JAX indexes with int32, and would wrap a larger index in
-    # silence. The inverse index holds row numbers: the row count must fit, too. JAX
-    # takes symbolic sizes to be below 2^31.
+    # silence. `put` and gradients also index by the row number, so the number of rows
+    # must fit, too. JAX takes symbolic sizes to be below 2^31.
     indexed = [*x.shape[: len(wanted)], rows[-1]]
     known = [size for size in indexed if isinstance(size, int)]
     if max(known, default=0) >= 2**31 and not x64_enabled():
@@ -534,9 +538,9 @@ def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, .
 
 
 def same_size(wanted: int | str, size: Any) -> bool:
-    """Whether a size is the searched size, with text for a symbolic size.
+    """Whether a size is the searched size, which is text if it was symbolic.
 
-    In a later program, a number may stand for a symbolic size.
+    Any number is equal to a text: a later program may have a number in its place.
 
     >>> same_size(4, 4), same_size("n", 4), same_size(4, 5)
     (True, True, False)
@@ -627,9 +631,10 @@ def _rows_spec(
         return []
     axes, counts = map(divided_axes, (x, nonzero.count))
     first = [axes.get(i) or counts.get(i) for i in range(nonzero.count.ndim)]
-    of_row = len(sizes) - len(first) - 1  # dimensions
-    spec = [*first, None, *map(axes.get, range(x.ndim - of_row, x.ndim))]
-    # A mesh axis divides a single dimension, and into equal parts. Others are whole.
+    row_rank = len(sizes) - len(first) - 1
+    spec = [*first, None, *map(axes.get, range(x.ndim - row_rank, x.ndim))]
+    # A mesh axis can divide one dimension only, and only into equal parts. Every other
+    # dimension stays whole.
     used: set[str] = set()
     for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
         devices = math.prod(mesh.shape[name] for name in names or ())

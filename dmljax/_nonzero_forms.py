@@ -31,9 +31,9 @@ from dmljax._types import (
     Outputs,
     as_bits,
     index_mode,
-    mode_of,
     packed_strides,
     to_scalar,
+    x64_mode_of,
 )
 
 BIT_WORD = 32  # the elements of a bit word
@@ -62,7 +62,7 @@ def is_nonzero(x: Array) -> Array:
     zeros = np.asarray([0.0, -0.0]).astype(x.dtype)
     zeros = zeros[zeros == 0]
     patterns = np.unique(zeros.view(f"uint{8 * x.dtype.itemsize}"))
-    with mode_of(x):
+    with x64_mode_of(x):
         bits = as_bits(x)
         nonzero = lax.full_like(bits, True, bool)
         for pattern in patterns.tolist():

@@ -40,7 +40,8 @@ X = "x (InputTensor)"
 VALUE = "value (PaddingValue)"
 START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
-# The names of the modes. Other cases work as well, but are not typed.
+# The names of the modes in lower and in upper case. A mixture works, too: type checkers
+# refuse it.
 ModeName = (
     Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
     | Literal["CONSTANT", "EDGE", "REFLECTION", "REFLECT", "SYMMETRIC", "WRAP"]
@@ -71,9 +72,9 @@ def padding(
       mode: a ``PaddingMode``, its number, or its name in any case; "reflect" is a name
         of REFLECTION, too.
       value: a scalar of the type of `x`, used only by CONSTANT. A Python number is
-        converted to this type. An integer must fit; a traced one saturates. For an
-        integer type, a float is rounded to JAX's default type of floats, is truncated
-        toward zero, and saturates; NaN becomes 0.
+        converted to this type. A Python integer must fit; once ``jit`` has traced it,
+        it saturates. For an integer type, a float is rounded to JAX's default type of
+        floats, is truncated toward zero, and saturates; NaN becomes 0.
 
     Returns:
       An array of the type of `x`, differentiable in `x` and, with CONSTANT, in `value`.

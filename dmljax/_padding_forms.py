@@ -24,14 +24,13 @@ from jax import Array, lax
 
 from dmljax._check import at_most
 from dmljax._jax import VERSION
-from dmljax._types import Form, Outputs, as_bits, index_mode, mode_of, to_scalar
+from dmljax._types import Form, Outputs, as_bits, index_mode, to_scalar, x64_mode_of
 
-# The padding before or after each axis. In normal form, the axes of a batch come first,
-# and have no padding.
+# The padding before or after each of the last axes. In normal form, the axes of a batch
+# come first, and have no entry.
 Pads = tuple[int, ...]
-# Up to this number of repetitions of an axis are joined, and up to this number of
-# periods are added, piece by piece: faster on a CPU. A program of more pieces compiles
-# slowly.
+# Up to this number, `join` makes a slice for each repetition of an axis, and
+# `adjoint_cpu` a piece for each period: fast on a CPU. More pieces compile slowly.
 FEW_PERIODS = 8
 
 
@@ -63,8 +62,8 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # Other libraries' names of modes, which error messages translate. Only descriptors
-    # refuse REFLECT.
+    # Other libraries' names of modes, which error messages translate. PaddingMode takes
+    # REFLECT, but descriptors refuse it.
     OTHER_NAMES = enum.nonmember(
         {
             "REFLECT": "REFLECTION",
@@ -108,8 +107,8 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
 
     Phase j holds element min(j, mirror_sum - j). For example, with size 3 SYMMETRIC
     repeats elements 0 1 2 2 1 0. The period is 6. Phases 1 and 4 are mirror images,
-    whose sum is 5, and hold element 1. WRAP has no mirror images. With SYMMETRIC's sum
-    the minimum is always j.
+    whose sum is 5, and hold element 1. WRAP has no mirror images: its sum is
+    SYMMETRIC's, with which the minimum is j for each phase j below the size.
     """
     if mode is PaddingMode.REFLECTION:
         mirror_sum = 2 * size - 2
@@ -204,7 +203,7 @@ def gather(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> A
     """
     size = x.shape[axis]
     count = before + size + after
-    # The greatest number here is a position plus less than a period, which is at most
+    # Every number here is less than `count` plus a period, and a period is at most
     # 2 * size. Indexing also computes with the other sizes of `x`.
     with index_mode(count + 2 * size, *x.shape) as integer:
         index = source_index(lax.iota(integer, count), before, size, mode)
@@ -216,10 +215,11 @@ def gather_by_table(
 ) -> Array:
     """Pads along one axis by constant indices: the gather for CPUs.
 
-    The dimensions before the axis are a batch, which keeps the order of axes, and costs
-    nothing with known indices. Otherwise XLA for CPUs puts the axis of a gather in
-    front, and a program with several outputs, such as a value and its gradient, then
-    transposes the result (docs/development/lab_notes.md, "Padding on a CPU").
+    The dimensions before the axis are batching dimensions of the gather: XLA for CPUs
+    then leaves the axes in order, at no cost with known indices. Without them, it moves
+    the axis to the front, and transposes the result in a program with several outputs,
+    such as a value and its gradient (docs/development/lab_notes.md, "Padding on a
+    CPU").
     """
     size = x.shape[axis]
     count = before + size + after
@@ -297,7 +297,7 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
     has_no_bits = x.dtype.kind == "c"  # JAX has no bits of complex numbers
     if static["mode"] is PaddingMode.CONSTANT or has_no_bits:
         return by_axes(write_strips, x, *value, **static)
-    with mode_of(x):
+    with x64_mode_of(x):
         # XLA for CPUs copies integers, but converts bfloat16 to float32 and back.
         (bits,) = by_axes(write_strips, as_bits(x), **static)
         # XLA for GPUs fuses the updates with an operation that follows, such as an xor.
@@ -340,8 +340,8 @@ pad_join = functools.partial(by_axes, join, last_first=False)
 def on_rows(form: Form) -> Form:
     """Gives a form a row, (1, n), in place of an array of one dimension.
 
-    For a join of slices of one dimension, XLA for CPUs emits masked loads, also out of
-    the array's range: slow for a reversed slice on an AMD processor
+    XLA for CPUs joins slices of one dimension by masked loads, which touch addresses
+    outside of the array. In a reversed slice, an AMD processor takes long for them
     (docs/development/lab_notes.md, "Padding on a CPU").
     """
 
@@ -360,9 +360,9 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     """Joins strips along a single axis, or in long runs of narrow types; or gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
-    passes once in all, and reads an index for each element. We join a single axis: XLA
-    fuses a gather into a reduction, which then gathers elements again and again. Only
-    between two elementwise operations is a gather faster
+    passes once in all, and reads an index for each element. We join a single axis,
+    because XLA would fuse a gather into a reduction that follows, and gather the same
+    elements again and again. Only between two elementwise operations is a gather faster
     (docs/development/lab_notes.md, "Padding on a CPU").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
@@ -381,7 +381,7 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
 def _has_runs(x: Array, axes: list[tuple[int, int, int]]) -> bool:
     """Whether joining copies long runs, and a gather copies single elements.
 
-    The elements of a run differ only in their coordinates from the last padded axis on.
+    A run has all elements with the same coordinates before the last padded axis.
     Runs of 224 elements pay, and 64 do not: we chose a number in between. A gather
     copies 16 elements and more behind this axis at once.
     """
@@ -516,7 +516,7 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
     step = period if periods <= FEW_PERIODS else period * periods
     cuts = {first, *range(begin, end, step), end}
     for here, stop in itertools.pairwise(sorted(cuts)):
-        turn = here + (size - here) % period  # elements are reversed from here on
+        turn = here + (size - here) % period  # from `turn` on, elements are reversed
         if turn < stop and stop - here <= period:
             cuts.add(turn)
     return list(itertools.pairwise(sorted(cuts)))
@@ -563,7 +563,7 @@ def _sum_of_periods(
     direct = lax.slice_in_dim(total, 0, size, axis=axis)
     if at_most(period, size):
         return direct
-    # From phase `size` on, the last one first, these are the images of elements from
+    # Reversed, the phases size to period - 1 are the mirror images of the elements from
     # mirror_sum - period + 1 on.
     mirrored = lax.slice_in_dim(total, size, period, axis=axis)
     mirrored = lax.rev(mirrored, (axis,))

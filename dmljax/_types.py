@@ -52,7 +52,7 @@ def keep_type(array: np.ndarray | np.generic) -> Any:
         return jnp.asarray(array)
 
 
-def mode_of(*arrays: Array) -> Any:
+def x64_mode_of(*arrays: Array) -> Any:
     """Makes a context in which JAX has the types of these arrays.
 
     JAX may lower a form with 64-bit elements outside of its x64 mode: in another

@@ -13,8 +13,8 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
 - ``one_hot`` is right for more classes than the type of the indices can count: for 300
   classes and int8 indices, jax.nn's gives two ones. Floats cause no warning.
 - ``tril`` and ``triu`` take any integer `k`, traced or not.
-- ``pad`` takes every integer of the array's type, and ``reflect_type="even"`` with
-  every mode.
+- `constant_values` of ``pad`` may be any integer that the array's type holds, and
+  ``reflect_type="even"`` goes with every mode.
 - Other modes of ``pad``, ``reflect_type="odd"``, and the name of a mapped axis in
   ``one_hot`` are a NotImplementedError.
 - ``compress`` takes a number or one slice as `fill_value`.
@@ -28,9 +28,9 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
   rows that gradients drop.
 - Coordinates along a dimension of more than 2^31 elements need x64 mode.
 
-As in jax.numpy, a list is refused. Without `size`, the number of coordinates or
-elements to return, a call must be outside of ``jit``, or search an array of NumPy. A
-wrong call raises a TypeError or a ValueError.
+As in jax.numpy, a list is refused, except by ``one_hot``. Without `size`, the number of
+coordinates or elements to return, a call must be outside of ``jit``, or search an array
+of NumPy. A wrong call raises a TypeError or a ValueError.
 
 Each function splits its arguments into static arguments, which decide shapes, and data,
 and calls a compiled function. Searches call two.
@@ -195,6 +195,7 @@ def _why_no_mode(mode: Any) -> str:
     modes = ", ".join(_MODES)
     text = f"dmljax.numpy.pad has the modes {modes}, not mode={as_python(mode)}."
     if isinstance(mode, (int, tuple, list, np.ndarray, Array)):
+        # The call may be dmljax.padding's: padding(x, start, end).
         return (
             f"{text} Both widths of an axis stand in pad_width, as ((before, after), "
             "...)."
@@ -210,12 +211,20 @@ def _why_no_mode(mode: Any) -> str:
 
 def _as_widths(pad_width: Any, rank: int) -> tuple[Pads, Pads]:
     """Returns how many elements to add before each axis, and how many after."""
-    for width in jax.tree.leaves(pad_width):
+    is_dict = isinstance(pad_width, dict)
+    for width in jax.tree.leaves([*pad_width.values()] if is_dict else pad_width):
         if type(width) is not int:
             check_static("pad_width", width, "integers")
-    if isinstance(pad_width, dict):
+    if is_dict:
         pad_width = _by_axis(pad_width, rank)
-    starts, ends = _split_sides("pad_width", np.asarray(pad_width), rank).tolist()
+    try:
+        sides = np.asarray(pad_width)
+    except ValueError:  # pairs of different lengths
+        raise ArgumentError(
+            f"pad_width is {as_python(pad_width)}; write a pair (before, after) for "
+            "each axis."
+        ) from None
+    starts, ends = _split_sides("pad_width", sides, rank).tolist()
     return as_sizes("pad_width", (*starts,)), as_sizes("pad_width", (*ends,))
 
 
@@ -521,7 +530,7 @@ def extract(
 
     Raises:
       TypeError: if an argument is not an array.
-      ValueError: if an element past the end of `arr` is chosen.
+      ValueError: if, without `size`, an element past the end of `arr` is chosen.
       ConcretizationTypeError: if there is no `size`, and `condition` is traced.
 
     >>> x = jnp.array([1.0, 5.0, 7.0])
@@ -614,7 +623,8 @@ def take_slices(
     taken = _gather_slices(values, count, coordinates, fill, axis, rows, known)
     if size is None:
         return as_weak_as(values, taken)
-    # With a size, the fill decides in jax.numpy, too: its type is never weak.
+    # With a size, the result is never weakly typed, as in jax.numpy, where the fill
+    # decides.
     return drop_weak_type(taken)
 
 
@@ -876,8 +886,9 @@ def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
     """
     array = unwrap_array(value)
     if isinstance(array, (np.ndarray, np.generic)):
-        if array.dtype in WIDE:  # 2^32 and 1e-300 may become 0 in JAX
-            with np.errstate(over="ignore"):  # past the largest float is infinity
+        # JAX would narrow the array after the search: 2^32 and 1e-300 are then 0.
+        if array.dtype in WIDE:
+            with np.errstate(over="ignore"):  # too large a float becomes infinity
                 array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
     elif isinstance(array, (int, float, complex)):
         as_array(argument, array)  # only checks: a large integer is refused
@@ -888,7 +899,8 @@ def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
 def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, or an array, that is converted to `dtype` later.
 
-    JAX takes no integer beyond its default type. NumPy takes all of the array's.
+    JAX refuses a Python integer beyond its default type of integers. Such a one is
+    converted by NumPy, to `dtype`.
     """
     number = as_number(value)
     if not is_python_number(number):

@@ -526,7 +526,11 @@ def test_wrong_arrays():
     refused(begin, take, x[1:])
     refused(begin, put, x[1:], rows)
     refused("x has sizes {}; it must begin with {8}", take, x[0, 0])
-    refused("If channels or layers come first, write jax.vmap(", take, x[None])
+    refused(
+        "If channels or layers come first, map the method over them: jax.vmap(",
+        take,
+        x[None],
+    )
     refused("x has sizes {8}; it must begin with {4,8}", batch.take, MASK)
     sizes = "rows has {4,2}, while take(x) for x of sizes {8,2} has {5,2}; both must"
     refused(sizes, put, x, rows[1:])

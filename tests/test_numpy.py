@@ -602,7 +602,7 @@ def test_wrong_types():
     # Fault: the coordinates of the condition, if `y` is missing.
     wrong("where requires", dnp.where, X, X)
     wrong("pad_width must be an integer", dnp.pad, X, {0: 1.5})
-    wrong("an axis of pad_width must be an integer", dnp.pad, X, {"x": 1})
+    wrong("an axis of pad_width must be an integer", dnp.pad, X, {0: 1, "x": 1})
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
@@ -636,6 +636,7 @@ def test_wrong_values():
     wrong("none may be negative", dnp.pad, X, (1, -1))
     wrong("array has an element 1099511627776", dnp.pad, 2**40, 1)
     wrong("pad_width has sizes", dnp.pad, X, (1, 2, 3))
+    wrong(r"pad_width is \(\(1,\), .* a pair", dnp.pad, X, ((1,), (1, 2)))
     wrong("pad_width names axis 1 twice", dnp.pad, X, {1: 1, -1: 2})
     # A planted fault: the key is remembered, and not its axis.
     wrong("pad_width names axis 1 twice", dnp.pad, X, {-1: 2, 1: 1})
