@@ -159,10 +159,9 @@ def repeated(first: Array, x: Array) -> Array:
 
 
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the row of each element, and numbers past the last row for no row."""
-    sizes = x.shape[: len(index)]
+    """Returns the row of each element, or the number of rows for no row."""
     rows = valid.shape[0]
-    past = _distinct(rows, math.prod(sizes), np.dtype(np.uint32)).reshape(sizes)
+    past = jnp.full(x.shape[: len(index)], to_scalar(rows, np.uint32))
     return scatter_rows(past, lax.iota(np.uint32, rows), valid, index)
 
 
@@ -173,19 +172,9 @@ def _has_row(inverse: Array, rows: Array) -> Array:
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
-    """Returns the index, with invalid rows past the end of `x`."""
-    first, *others = index
-    past = _distinct(x.shape[0], valid.shape[0], first.dtype)
-    return jnp.where(valid, first, past), *others
+    """Returns the index, with invalid rows past the end of `x`, where JAX drops them.
 
-
-def _distinct(end: int, count: int, dtype: np.dtype) -> Array:
-    """Returns `count` indices from `end` on.
-
-    JAX drops these indices. They differ, or are all `end` where the type can't count so
-    far: dropped indices may repeat (see `WRITE_ONCE`).
+    These rows share an index: `WRITE_ONCE` says why they may.
     """
-    past = jnp.full(count, to_scalar(end, dtype))
-    if at_most(end + count, np.iinfo(dtype).max):
-        past += lax.iota(dtype, count)
-    return past
+    first, *others = index
+    return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others

@@ -206,7 +206,7 @@ def launch_threads(
         made = [t.memory(np.full(out.shape, _unwritten(out.dtype))) for out in outputs]
         of_programs = [t.shared(size, dtype) for size, dtype in shared]
         posted = [t.memory(np.zeros(posts, np.uint32))] if posts else []
-        kernel(t, *taken, *made, *posted, *of_programs, **static)
+        kernel(t, *taken, *posted, *made, *of_programs, **static)
         return [memory.array[0] for memory in made]
 
     return jax.pure_callback(run, outputs, *operands)

@@ -3,7 +3,6 @@
 Here belongs how Pallas runs such code. `_threads` has the operations of a thread.
 """
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -33,9 +32,10 @@ def launch_threads(
     All arrays have one dimension. The kernel has these arguments, in this order:
 
     - a `_threads.Threads`, or the simulator's;
-    - a memory of each operand, and of each output;
+    - a memory of each operand;
     - if there are `posts`, a memory of as many words, by which programs tell each other
       numbers. They hold 0 when the launch begins;
+    - a memory of each output;
     - a memory of each of `shared`, the sizes and types of each program's memories;
     - `static` as keywords, among them the plan.
 
@@ -51,26 +51,14 @@ def launch_threads(
         memories = map(_threads.Memory.of, references)
         kernel(_threads.Threads(warps * WARP), *memories, **static)
 
-    # Pallas calls this with references to the operands and posts, the outputs and the
-    # shared memories. The kernel takes the posts behind the outputs.
-    def in_order(*references: Any) -> None:
-        arrays, posted = len(operands), len(operands) + bool(posts)
-        made = posted + len(outputs)
-        references = (
-            *references[:arrays],
-            *references[posted:made],
-            *references[arrays:posted],
-            *references[made:],
-        )
-        kinds = (_threads.reference_type(),) * len(references)
-        _threads.inline(arg_types=kinds)(of_thread)(*references)
-
     def body(*references: Any) -> None:
-        pl.run_scoped(
-            functools.partial(in_order, *references),
-            *(mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared),
-            collective_axes="warps",
-        )
+        def run(*scratch: Any) -> None:
+            every = references + scratch
+            kinds = (_threads.reference_type(),) * len(every)
+            _threads.inline(arg_types=kinds)(of_thread)(*every)
+
+        memories = (mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared)
+        pl.run_scoped(run, *memories, collective_axes="warps")
 
     body.__name__ = f"dmljax_{operator}"
     types = [

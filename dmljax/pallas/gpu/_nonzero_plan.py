@@ -153,10 +153,9 @@ class NonzeroProgram:
     @classmethod
     def of(cls, t: Any, memories: Sequence[Any], plan: Any) -> "NonzeroProgram":
         """Returns the program of a thread, given the memories of the launch."""
-        arrays = list(memories[: -len(plan.shared)])
+        flags, *origins, counts, out = memories[: -len(plan.shared)]
+        posts = origins.pop() if plan.posts else None
         lists, *shared = memories[-len(plan.shared) :]
-        posts = arrays.pop() if plan.posts else None
-        flags, *origins, counts, out = arrays
         listed = lists.part(t.thread // WARP * TILE)
         return cls(t, plan, flags, origins, counts, out, posts, listed, *shared)
 

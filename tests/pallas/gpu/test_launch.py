@@ -22,8 +22,10 @@ THREAD = NUMBERS % THREADS
 def launch(launch_threads, kernel, x, dtype=np.uint32, **memories):
     """Returns the line that the threads of two programs store."""
 
-    def run(t, x, target, *others):
-        kernel(t, target, x.load(t.program * THREADS + t.thread), *others)
+    def run(t, x, *others):
+        posts = others[: "posts" in memories]
+        target, *shared = others[len(posts) :]
+        kernel(t, target, x.load(t.program * THREADS + t.thread), *posts, *shared)
 
     (line,) = launch_threads(
         run,
