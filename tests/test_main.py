@@ -13,6 +13,7 @@ import sys
 from concurrent import futures
 from unittest import mock
 
+import jax
 import numpy as np
 import pytest
 
@@ -21,7 +22,7 @@ from dmljax import __main__ as command_line
 from dmljax._model import program
 from dmljax._operators import DESCRIPTORS
 from tests.checks import python
-from tests.model.models import edited, padding_model, show, zeros
+from tests.model.models import edited, holding, padding_model, save, show, zeros
 
 pytestmark = pytest.mark.usefixtures("folder")
 
@@ -66,19 +67,33 @@ WRITTEN = "written.npy (FLOAT32 {5})\n"
 # Running models
 
 
-def test_two_models(capsys):
+def test_two_models(monkeypatch):
+    """Fault: a header is not flushed, and follows lines on standard error."""
+    both = io.BytesIO()
+    for name in ("stdout", "stderr"):
+        monkeypatch.setattr(sys, name, io.TextIOWrapper(both))
     names = files(padding_model(), padding_model())
-    assert command_line.main(["run", *names, "--device", "cpu"]) == 0
-    out, err = capsys.readouterr()
-    assert out == f"==> m0.json <==\n{PRINTED}==> m1.json <==\n{PRINTED}"
-    assert err == f"wrote {WRITTEN}replaced {WRITTEN}"
+    assert command_line.main(["run", *names]) == 0
+    first = f"==> m0.json <==\nwrote {WRITTEN}{PRINTED}"
+    second = f"==> m1.json <==\nreplaced {WRITTEN}{PRINTED}"
+    assert both.getvalue().decode() == first + second
     assert np.load("written.npy").tolist() == [1, 1, 2, 3, 3]
+
+
+def test_the_device(monkeypatch):
+    """Faults: the option is ignored, or the program does not get the device."""
+    execute = mock.Mock(wraps=program.execute)
+    monkeypatch.setattr(command_line, "execute", execute)
+    for options in ([], ["--device", "cpu"]):
+        assert run(*options) == 0
+    devices = [call.args[1] for call in execute.call_args_list]
+    assert devices == [None, jax.local_devices(backend="cpu")[0]]
 
 
 def test_check_runs_nothing(capsys, monkeypatch):
     monkeypatch.setattr(command_line, "execute", None)
-    assert run("--check") == 0
-    assert capsys.readouterr() == ("", "model 'm0.json': it can run\n")
+    assert run("m0.json", "--check") == 0
+    assert capsys.readouterr() == ("", 2 * "model 'm0.json': it can run\n")
     assert os.listdir() == ["m0.json"]
 
 
@@ -112,6 +127,16 @@ def test_where_files_are_written(capsys, folder):
     rejects(capsys, [*into, "there", "--no-clobber"], message)
     rejects(capsys, [*into, "no"], f"it is relative to '{folder}/no', and no folder")
     rejects(capsys, [*into, ""], "--output-dir is empty; write . for the current folde")
+
+
+def test_lines_about_files(capsys):
+    pytest.importorskip("PIL")
+    commands = [save("r", "r.bin")]
+    commands += [save("r", f"r.{end}", dimensions=[2, 3]) for end in ("npy", "png")]
+    names = files(holding(zeros("FLOAT32", 6), *commands))
+    assert command_line.main(["run", *names]) == 0
+    summaries = "r.bin (24 raw bytes)", "r.npy (FLOAT32 {2,3})", "r.png (3 x 2)"
+    assert capsys.readouterr().err == "".join(f"wrote {each}\n" for each in summaries)
 
 
 def test_no_file_is_written_twice(capsys):
@@ -185,6 +210,9 @@ def test_the_limit_and_that_all_models_are_checked_before_any_runs(capsys):
     limit = "a model may have 268435456 in all (--max-elements, or max_elements in"
     rejects(capsys, ["run", *files(padding_model(), large)], limit)
     assert not os.path.exists("written.npy")
+    few = ["run", "m0.json", "--max-elements", "17"]
+    rejects(capsys, few, "there is room for 4; a model may have 17 in all")
+    assert run("--max-elements", "18") == 0
 
 
 @pytest.mark.parametrize(
@@ -295,13 +323,14 @@ def test_a_second_signal_is_ignored_until_the_file_is_removed(
         signal.signal(number, handler)
 
 
-def test_a_signal_that_is_ignored_stays_so(monkeypatch):
+@pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
+def test_a_handler_of_the_caller_stays(handler, monkeypatch):
     """`nohup` ignores SIGHUP, for example."""
     pathlib.Path("written.npy").touch()
     monkeypatch.setattr(os, "chmod", lambda *_: os.kill(os.getpid(), signal.SIGHUP))
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    before = signal.signal(signal.SIGHUP, handler)
     assert run() == 0
-    assert signal.signal(signal.SIGHUP, before) is signal.SIG_IGN
+    assert signal.signal(signal.SIGHUP, before) is handler
 
 
 def test_windows_has_no_signal_of_a_terminal_that_closes(monkeypatch):
@@ -356,10 +385,14 @@ def test_a_full_standard_error(capsys, monkeypatch, more, status):
     assert capsys.readouterr().out == (PRINTED if status == 0 else "")
 
 
-def test_a_closed_output(capsys, monkeypatch):
-    monkeypatch.setattr(sys, "stdout", None)
-    assert command_line.main(["support", "padding"]) == 0
-    assert capsys.readouterr().err == ""
+@pytest.mark.parametrize(
+    ("closed", "operator", "status"), [("stdout", "padding", 0), ("stderr", "x", 2)]
+)
+def test_a_closed_stream(closed, operator, status, capsys, monkeypatch):
+    """Fault: an error goes to standard output, where print writes for None."""
+    monkeypatch.setattr(sys, closed, None)
+    assert command_line.main(["support", operator]) == status
+    assert capsys.readouterr() == ("", "")
 
 
 def test_a_program_without_a_platform():
@@ -376,12 +409,14 @@ def test_a_program_without_a_platform():
 
 
 def test_support(capsys):
-    for name in ("PADDING", "padding", "DML_OPERATOR_PADDING"):
+    for name in ("PADDING", "padding", "dml_operator_PADDING"):
         lines = printed(capsys, "support", name).splitlines()
         columns = "| from level | tensor | ranks | data types |"
         first = "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |"
         assert lines[:5] == ["## PADDING", "", columns, "|---|---|---|---|", first]
-    lines = printed(capsys, "support").splitlines()
+    text = printed(capsys, "support")
+    assert text.count("|\n\n## ") == len(DESCRIPTORS) - 1
+    lines = text.splitlines()
     assert [line[3:] for line in lines if line.startswith("#")] == [*DESCRIPTORS]
 
 

@@ -138,16 +138,20 @@ OBJECT = "an object with the fields of the C struct"
 @pytest.mark.parametrize(
     ("field", "values", "rule"),
     [
-        ("PaddingMode", ["MIRROR", 5, True, 1.0, "DML_TENSOR_DATA_TYPE_EDGE"], MODES),
+        ("PaddingMode", ["MIRROR", "edge", 5, True, 1.0, ["EDGE"]], MODES),
         (
             "PaddingValue",
-            ["x", True, [1], {"A": 3}],
+            ["x", "Infinity", True, [1], {"A": 3}],
             "a number, or for floats also 'nan', 'inf' or '-inf'",
         ),
         ("DimensionCount", [2.0, True, "1"], "an integer."),
         ("StartPadding", [1, {}, [1, "0"]], "a list of integers"),
         ("InputTensor", [[], "x"], OBJECT),
-        ("DataType", ["FLOAT8", "DML_TYPE_INT8", True], "one of UNKNOWN, FLOAT32,"),
+        (
+            "DataType",
+            ["FLOAT8", "DML_PADDING_MODE_INT8", True],
+            "one of UNKNOWN, FLOAT32,",
+        ),
         ("TotalTensorSizeInBytes", [False, 8.0, []], "an integer."),
         ("Strides", [0, {}], "a list of integers"),
         ("Flags", [2, "MINE", {}, ["NONE", "MINE"]], "one of NONE, OWNED_BY_DML"),

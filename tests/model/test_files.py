@@ -1,6 +1,7 @@
 """Reading and writing images."""
 
 import math
+import os
 import sys
 import zlib
 
@@ -8,6 +9,7 @@ import numpy as np
 import pytest
 
 import dmljax
+from dmljax._model.files import converting
 from tests.model import models as m
 from tests.project.texts import ROOT
 
@@ -54,8 +56,11 @@ def test_an_image_is_resampled(size):
     planes = write_image("in.png")
     options = {"resampleSize": size, "resampleMode": "scale"}
     values = m.values_of(m.source("in.png", "FLOAT32", **options))
-    assert values.shape == (np.prod(size),)
-    assert 0 <= values.min() < values.max() <= 1
+    _, channels, height, width = size
+    converted = image.open("in.png").convert({1: "L", 4: "RGBA"}[channels])
+    resized = converted.resize((width, height), image.Resampling.BICUBIC)
+    colours = np.asarray(resized).reshape(-1, channels).T
+    np.testing.assert_array_equal(values, np.float32(colours.ravel() / 255))
     same = m.values_of(m.source("in.png", resampleSize=[1, *planes.shape]))
     np.testing.assert_array_equal(same, planes.ravel())
 
@@ -84,8 +89,11 @@ def test_written_floats_are_clipped_and_rounded():
     dmljax.run_model(m.holding(m.data("FLOAT32", floats), *commands))
     pixels = np.asarray(image.open("out.png")).ravel().tolist()
     assert pixels == [0, 0, 255, 0, 255, 128, 0, 255]
-    with image.open("out.jpg") as written:
-        assert written.format == "JPEG"
+    long = m.save("r", "long.jpeg", dimensions=[65500, 1])
+    dmljax.run_model(m.holding(m.zeros("UINT8", 65500), long))
+    for name in ("out.jpg", "long.jpeg"):
+        with image.open(name) as written:
+            assert written.format == "JPEG"
 
 
 # Errors
@@ -109,7 +117,7 @@ def test_the_elements_of_an_image_are_counted_before_it_is_resampled():
     """Fault: no room is required for the pixels of the file, 4 * 5 * 7."""
     write_image("in.png")
     model = m.holding(m.source("in.png", resampleSize=[1, 1, 1, 1]))
-    message = "sourcePath 'in.png' has 140 elements, and there is room for 139;"
+    message = "'r': sourcePath 'in.png' has 140 elements, and there is room for 139;"
     assert message in m.refusal(model, max_elements=139)
     assert dmljax.run_model(model, max_elements=140)["r"].size == 1
 
@@ -133,6 +141,8 @@ def test_images_that_can_not_be_read(folder):
         message = m.refused_resource(m.source(name))
         assert f"sourcePath '{name}' cannot be converted: {reason}" in message
         assert "object at 0x" not in message
+    with pytest.raises(dmljax.ModelError, match="converted: EOFError"), converting("x"):
+        raise EOFError
 
 
 @pytest.mark.parametrize(
@@ -146,8 +156,11 @@ def test_images_that_can_not_be_read(folder):
         ),
         ("out.png", "UINT8", [1, 1, 1, 5, 7], "sizes {1,1,1,5,7}; for an image"),
         ("out.png", "UINT8", [2, 6, 1], "or {height,width}, with 1, 3, 4 channels."),
+        ("out.png", "UINT8", [3, 1, 6, 1], "sizes {3,1,6,1}; for an image"),
         ("out.jpg", "UINT8", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
-        ("out.jpg", "UINT8", [1, 70_000], "a JPEG image has at most 65500 rows and"),
+        ("out.jpeg", "UINT8", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
+        ("out.jpg", "UINT8", [1, 65_501], "a JPEG image has at most 65500 rows and"),
+        ("out.jpeg", "UINT8", [65_501, 1], "a JPEG image has at most 65500 rows and"),
         ("out.jpg", "INT32", [3, 1], "an image has data type INT32; it must be one of"),
     ],
 )
@@ -161,5 +174,6 @@ def test_images_without_pillow(monkeypatch):
     monkeypatch.setitem(sys.modules, "PIL", None)
     message = "images need Pillow, which is not installed: pip install pillow"
     assert m.refused_resource(m.source("in.png")).endswith(message)
-    command = m.save("r", "out.png", dimensions=[1, 1])
-    assert m.refused_resource(m.data("UINT8", [1]), command).endswith(message)
+    commands = m.save("r", "first.bin"), m.save("r", "out.png", dimensions=[1, 1])
+    assert m.refused_resource(m.data("UINT8", [1]), *commands).endswith(message)
+    assert os.listdir() == ["in.png"]  # the model was refused before it ran

@@ -83,6 +83,7 @@ def test_ignored_fields():
         "pad.dmlCompileType": "DmlCompileOp",
         "pad.executionFlags": ["NONE", "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"],
         "dispatch.threadGroupCount": [1, 1, 1],
+        "bindings.Absent": None,
         "bindings.InputTensor.format": "R32_FLOAT",
         "bindings.InputTensor.elementStride": 9,
         "bindings.InputTensor.shape": [7],

@@ -70,6 +70,7 @@ def test_a_tensor_with_more_elements_than_its_resource():
     ("path", "value", "message"),
     [
         ("output.initialValues.valueCount", 2**50, f"it has {2**50} elements, and"),
+        ("output.initialValues", m.line(2**50, 0, 0), f"it has {2**50} elements, and"),
         ("output.sizeInBytes", 2**52, f"it has {2**50} elements, and there is room"),
         (
             "output.initialValues",

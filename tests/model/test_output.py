@@ -34,9 +34,12 @@ def test_printed_numbers(data_type, values, text, capsys):
 
 
 def test_separators_of_a_long_text(capsys):
-    """Fault: no separator before element 4096, where another piece begins."""
-    dmljax.run_model(m.holding(m.data("UINT16", [*range(4098)]), m.show("r")))
-    assert ", 4095, 4096, 4097\n" in capsys.readouterr().out
+    """Faults at element 4096 of another piece: no separator, or the index 0."""
+    commands = m.show("r"), m.show("r", verbose=True)
+    dmljax.run_model(m.holding(m.data("UINT16", [*range(4098)]), *commands))
+    out = capsys.readouterr().out
+    assert ", 4095, 4096, 4097\n" in out
+    assert "[4095] 4095 (0x FFF)\n[4096] 4096 (0x1000)\n" in out
 
 
 def test_text_for_which_there_is_no_memory(monkeypatch):
@@ -49,17 +52,22 @@ def test_text_for_which_there_is_no_memory(monkeypatch):
 
 
 def test_arrays_and_raw_data(folder):
+    longest = "\U0001d11e" * 63  # 252 bytes, and the temporary name has more characters
     source = m.holding(
         m.data("INT16", [1, -2, 3]),
         m.save("r", "flat.npy"),
         m.save("r", "sized.NPY", dimensions=[1, 3]),
         m.save("r", folder / "raw.bin"),
+        m.save("r", longest),
+        m.save("r", "deep.npy", dimensions=[1] * 63 + [3]),
     )
     dmljax.run_model(source)
-    assert sorted(os.listdir()) == ["flat.npy", "raw.bin", "sized.NPY"]
+    names = ["deep.npy", "flat.npy", "raw.bin", "sized.NPY", longest]
+    assert sorted(os.listdir()) == names
     for array, expected in (
         (np.load("flat.npy"), [1, -2, 3]),
         (np.load("sized.NPY"), [[1, -2, 3]]),
+        (np.load("deep.npy").ravel(), [1, -2, 3]),
         (np.fromfile("raw.bin", "<i2"), [1, -2, 3]),
     ):
         np.testing.assert_array_equal(array, np.int16(expected), strict=True)
@@ -69,7 +77,7 @@ def test_arrays_and_raw_data(folder):
     ("path", "more", "message"),
     [
         ("r.npy", {"dimensions": [2, 3]}, "'dimensions' is {2,3}, 6 elements, while"),
-        ("r.npy", {"dimensions": [1] * 70 + [5]}, "at most 64 dimensions."),
+        ("r.npy", {"dimensions": [1] * 64 + [5]}, "at most 64 dimensions."),
         ("/dev/null", {}, "is there already, and is not a file."),
         ("a\0b", {}, "is not a path: "),
         ("x" * 300, {}, "x' cannot be written: File name too long."),

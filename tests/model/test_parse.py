@@ -32,6 +32,9 @@ def test_content_that_is_no_model(folder):
     (folder / "m.json").write_text("[" * 100_000)
     assert m.refusal(folder / "m.json").endswith("m.json': it is nested too deeply.")
     assert "model: its content is not JSON: " in m.refusal({"commands": np.ones(3)})
+    circular = {}
+    circular["commands"] = circular
+    assert "model: its content is not JSON: Circular" in m.refusal(circular)
     twice = {"resources": {1: 2, "1": 3}}
     assert "model: the name '1' occurs twice" in m.refusal(twice)
 
@@ -49,6 +52,8 @@ BOUND = "bindings.InputTensor"
         ("pad", [], "model, dispatchable 'pad': it is []; it must be an object."),
         ("pad.type", ..., "dispatchable 'pad': the field 'type' is missing; it must"),
         ("pad.flags", "NONE", "there is no field 'flags'; the fields are type, desc,"),
+        ("pad.\x1b[2J", 1, r"there is no field '\x1b[2J'; the fields are type, desc,"),
+        ("pad.desc", ..., "the field 'desc' is missing; it must be an object with the"),
         ("pad.bindings", {"A": "x"}, "'pad': the resource 'x' is not in the model; it"),
         ("pad.desc.OutputTensor.Sizes", [6], "PADDING: mismatched tensor sizes"),
         ("commands", [7], "model, command 1: it is 7; it must be an object."),
@@ -106,7 +111,7 @@ def test_other_dispatchables():
 
 
 def test_fields_beside_the_type():
-    beside = {"type": "PADDING", "dmlCompileType": "DmlCompileOp"} | m.pad()["desc"]
+    beside = m.pad()["desc"] | {"type": "PADDING", "desc": None, "dmlCompileType": "x"}
     assert m.padded("pad", beside) == [1, 1, 2, 3, 3]
     assert "there is no field 'desc.x'" in m.refused("pad", beside | {"x": 1})
 
@@ -114,8 +119,12 @@ def test_fields_beside_the_type():
 def test_bindings_of_a_command_replace_those_of_the_dispatchable():
     bindings = {"InputTensor": "output", "OutputTensor": "output"}
     assert m.padded("pad.bindings", bindings) == [1, 1, 2, 3, 3]
+    owned = "pad.desc.InputTensor.Flags", "OWNED_BY_DML"
+    assert m.padded(*owned) == [1, 1, 2, 3, 3]
     source = m.edited(m.padding_model(), "pad.bindings", bindings)
-    source = m.edited(source, "pad.desc.InputTensor.Flags", "OWNED_BY_DML")
+    source = m.edited(source, "pad.desc.OutputTensor.Flags", "OWNED_BY_DML")
+    assert m.output_of(source) == [1, 1, 2, 3, 3]
+    source = m.edited(source, *owned)
     assert m.refusal(source).endswith(
         "tensor 'InputTensor' of 'pad' has the flag OWNED_BY_DML, and the dispatchable "
         "binds it; the command must not bind it again."
@@ -125,13 +134,14 @@ def test_bindings_of_a_command_replace_those_of_the_dispatchable():
 # Bindings
 
 ELEMENT = "elementSizeInBytes"
+VIEW = {"name": "in", "elementOffset": 1, "elementCount": 2, ELEMENT: 2}
 
 
 @pytest.mark.parametrize(
     ("data_type", "values", "binding"),
     [
         ("FLOAT32", [float(np.uint32(0x00020001).view(np.float32))], ["in"]),
-        ("UINT8", [9, 9, 1, 0, 2, 0], {"name": "in", "elementOffset": 1, ELEMENT: 2}),
+        ("UINT8", [9, 9, 1, 0, 2, 0], VIEW),
         ("UINT16", [1, 2], [{"name": "in", "elementCount": 2}]),
         # Fault: elements are read at once, although the first begins in another.
         ("UINT16", [0x100, 0x200, 0], {"name": "in", "elementOffset": 1, ELEMENT: 1}),

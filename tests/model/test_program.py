@@ -114,9 +114,10 @@ def test_a_dispatch_takes_only_its_part_of_a_buffer():
     assert sum(size > 3 for size in sizes) <= 3 * len(places)
 
 
-def test_an_error_of_the_device(monkeypatch):
+@pytest.mark.parametrize("error", [jax.errors.JaxRuntimeError, MemoryError])
+def test_an_error_of_the_device(error, monkeypatch):
     def refuse(*arguments):
-        raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: out of\nmemory")
+        raise error("RESOURCE_EXHAUSTED: out of\nmemory")
 
     monkeypatch.setattr(jax, "device_put", refuse)
     assert m.refusal(m.padding_model()) == (

@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import struct
 
 import jax
@@ -24,6 +25,9 @@ TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
         ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
         ("FLOAT32", {"valueCount": 2, "value": "nan"}, [np.nan, np.nan]),
         ("UINT8", m.line(4, 250, 3), [250, 253, 0, 3]),
+        # NumPy warns of both, and users do not see it.
+        ("FLOAT32", m.line(3, 3e38, 3e38), [3e38, np.inf, np.inf]),
+        ("FLOAT32", m.line(2, "inf", "-inf"), [np.inf, np.nan]),
         # We round every sum to the type.
         ("FLOAT16", m.line(5, 2046, 1), [2046, 2047, 2048, 2048, 2048]),
     ],
@@ -55,6 +59,7 @@ def test_the_size_and_the_offset(more, expected):
 @pytest.mark.parametrize(
     ("more", "message"),
     [
+        ({"sizeInBytes": 0}, "byte 0, while the buffer has 0 bytes; the field 'sizeIn"),
         ({"sizeInBytes": 2}, "byte 0, while the buffer has 2 bytes; the field 'sizeIn"),
         ({OFFSET: 1}, "have 3 bytes and begin at byte 1, while the buffer has 3 bytes"),
         ({OFFSET: 8, "sizeInBytes": 10}, "'sizeInBytes' must be at least 11."),
@@ -84,6 +89,7 @@ def test_a_list_of_mixed_types(folder):
     for command, message in (
         (m.show("r"), "types and cannot be printed; write it to a file."),
         (m.save("r", "r.npy"), "a .npy file needs one data type, and the resource has"),
+        (m.save("r", "r.png"), "a .png file needs one data type, and the resource has"),
     ):
         assert message in m.refused_resource(resource, command)
 
@@ -109,6 +115,13 @@ FLOATS = "it must be a number, or for floats also 'nan', 'inf' or '-inf'."
             "the initial values have 0 elements; there must be at least one.",
         ),
         ("UINT8", "deferred", "is 'deferred', which only ONNX dispatchables have; giv"),
+        ("UINT8", m.line(1, 256, 0), f"the field 'valueStart' is 256; {INTEGERS}"),
+        ("UINT8", m.line(1, 0, -1), f"the field 'valueDelta' is -1; {INTEGERS}"),
+        (
+            "UINT8",
+            {"value": 1},
+            "the field 'initialValues': the field 'valueCount' is m",
+        ),
         ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have exa"),
         ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
         ("UINT8", m.line(0, 1, 1), "the initial values have 0 elements; there must"),
@@ -145,7 +158,8 @@ def test_wrong_values(data_type, values, message):
 )
 def test_npy_files(array, data_type):
     np.save("in.npy", array)
-    result = m.values_of(m.source("in.npy", data_type))
+    os.rename("in.npy", "in.NPY")
+    result = m.values_of(m.source("in.NPY", data_type))
     dtype = "uint8" if array.dtype == bool else array.dtype.newbyteorder("=")
     assert result.dtype == dtype
     np.testing.assert_array_equal(result, array.ravel())
@@ -198,6 +212,8 @@ def test_wide_values_in_x64_mode():
     resource = {"initialValues": {"sourcePath": "wide.npy"}}
     message = "sourcePath: 'wide.npy' has data type INT64, which needs JAX's x64 mode"
     assert message in m.refused_resource(resource)
+    message = "initialValuesDataType: 'initialValues' has data type INT64, which needs"
+    assert message in m.refused_resource(m.data("INT64", [1]))
     with jax.enable_x64(True):
         assert m.values_of(resource).tolist() == [0, 1, 2]
         for name, exact in ("FLOAT64", [0.1, 1e300]), ("INT64", [2**53 + 1, -(2**63)]):
