@@ -39,7 +39,7 @@ def pad_rows(value):
 
 @jax.jit
 def select(number):
-    return dox.where(CUBE == 1, CUBE, number)
+    return dox.where(CUBE == 1, CUBE, number), dox.where(CUBE != 1, number, CUBE)
 
 
 def rows_of_pad():
@@ -50,6 +50,8 @@ def rows_of_pad():
     for value in (7.0, np.float32(7), np.float32([7]), np.float32([[7]])):
         yield dox.pad(X, PADS, value, [0]), filled
         yield pad_rows(value), filled
+    truncated = np.pad(CUBE[0], ((2, 1), (0, 0)), constant_values=7)
+    yield dox.pad(CUBE[0], PADS, 7.9, [0]), truncated
     yield dox.pad(X, [], 7, []), X
     yield dox.pad(np.float32(3), []), np.float32(3)
     yield dox.pad(X, [-1, -2, 0, 3]), np.pad(X[1:, 2:], ((0, 0), (0, 3)))
@@ -75,7 +77,8 @@ def rows_of_one_hot():
     yield dox.one_hot(LABELS, 3.9, OFF_ON, axis=-2)[0], lit([2, 2], 3).T
     floats = np.float32([0.9, -1.9, -0.5, np.nan, np.inf, -3e9, 1e30, 2])
     of_floats = lit([0, 2, 0, None, None, None, None, 2], 3)
-    yield dox.one_hot(floats, np.float32(3), OFF_ON), of_floats
+    for indices in (floats, floats.astype(jnp.bfloat16)):
+        yield dox.one_hot(indices, np.float32(3), OFF_ON), of_floats
     # JAX folds the conversion of a literal by NumPy, which warns.
     for index in (2.0**31, 2.0**32, -(2.0**32), 1e30, np.inf, -np.inf, np.nan):
         yield dox.one_hot(jnp.asarray(index), 3, OFF_ON), lit([None], 3)[0]
@@ -86,9 +89,10 @@ def rows_of_where():
     yield dox.where(X > 2, X, X[:1]), np.where(X > 2, X, X[:1])
     yield dox.where(X[:, :1] > 1, X[0], 1.0), np.where(X[:, :1] > 1, X[0], 1)
     yield dox.where(np.True_, CUBE[0], CUBE), CUBE[[0, 0]]
-    yield dox.where(True, 3.0, X), 0 * X + 3
-    yield select(2), np.where(CUBE == 1, CUBE, 2)
-    yield select(jnp.full(4, 2)), np.where(CUBE == 1, CUBE, 2)
+    yield dox.where(X > 2, 3.0, X[:1]), np.where(X > 2, np.float32(3), X[:1])
+    for number in (2, jnp.full(4, 2)):
+        for selected in select(number):
+            yield selected, np.where(CUBE == 1, CUBE, 2)
 
 
 def rows_of_nonzero():
@@ -121,7 +125,8 @@ def rows_of_diagonals():
 def rows_of_compress():
     yield dox.compress(X, X[0] > 1, axis=1, size=2), X[:, 2:4]
     yield dox.compress(X, X[0, :2] == 0, axis=-2, size=2), [X[0], 0 * X[0]]
-    yield dox.compress(CUBE, np.array([0, 1, 1]) > 0, size=3), np.int8([1, 2, 0])
+    first = np.array([0, 1, 1]) > 0
+    yield dox.compress(CUBE, first, size=3, fill_value=7.9), np.int8([1, 2, 7])
     # Like ONNX Runtime, dmljax flattens and cuts the condition. NumPy's needs no size.
     square = np.array([[1, 0], [1, 1]]) > 0
     yield dox.compress(X, square, axis=0), X[[0, 2]]
@@ -247,7 +252,8 @@ def test_errors_of_pad():
     pad("pads leaves -1 elements of data along axis 0;", X, [-4, 0, 5, 0])
     for mode in ("edge", "reflect", "wrap"):
         left = f"pads leaves 0 elements of data along axis 1; {mode} needs at least 1."
-        pad(left, X, [-4, 1], axes=[1], mode=mode)
+        for pads in ([-4, 1], [1, -4]):
+            pad(left, X, pads, axes=[1], mode=mode)
     pad(f"pads {INTEGER}", X, [1.0] * 4, error=TypeError)
     pad("constant_value has data type FLOAT32", CUBE, [0] * 6, X[0, 0])
     pad("constant_value has sizes {4}; it must be one number.", X, [0] * 4, X[0])
@@ -259,7 +265,8 @@ def test_errors_of_one_hot():
     hot("values has sizes {1,2}; it must have {2}.", X, 3, OFF_ON[None])
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
     hot("depth has sizes {3}; it must be one number.", X, WIDE, OFF_ON)
-    hot(f"depth {INTEGER}", X, np.nan, OFF_ON, error=TypeError)
+    for depth in (np.nan, np.inf):
+        hot(f"depth {INTEGER}", X, depth, OFF_ON, error=TypeError)
     for kind in ("bool", "complex64"):
         text = f"indices has data type {kind.upper()}; it must have integers or floats"
         hot(text, X.astype(kind), 3, OFF_ON)
@@ -282,6 +289,9 @@ def test_errors_of_where():
     where("x and y are both Python numbers; one must", X > 1, 1, 2.0)
     text = "condition has sizes {15}, x has sizes {64}, y has sizes {3,1}; counted from"
     where(text, np.ones(15, bool), np.int8([1] * 64), CUBE[0, :, :1])
+    text = f"the result would have sizes {{1048576,1048576,1048576}}, {2**60} elements"
+    line = np.ones(2**20, np.int8)
+    where(text, line[:, None, None] > 0, line[:, None], line)
     text = "condition has sizes {2,4}, x has sizes {}, y has sizes {3,4}; counted"
     where(text, np.ones((2, 4), bool), 0, X)
 

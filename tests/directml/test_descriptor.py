@@ -58,6 +58,8 @@ def test_types_of_fields(desc, field, value, text):
 def test_the_type_of_numpys_scalar_is_that_of_the_output():
     text = "Value has data type FLOAT16, while the tensor has FLOAT32; both must be"
     assert_refused("DIAGONAL_MATRIX1", text, created, FILL, value=np.float16(1))
+    text = "Value has data type INT64, which needs JAX's x64 mode"
+    assert_refused("DIAGONAL_MATRIX1", text, created, FILL, value=np.int64(1))
     created(FILL, value=np.float32(1))
 
 
@@ -79,6 +81,11 @@ def test_a_half_is_rounded_to_float32_first():
         assert np.max(create_operator(desc)(*inputs)) == 1
 
 
+def test_a_number_past_the_largest_float_is_infinity():
+    """Fault: NumPy warns."""
+    assert PAD.scalar("PaddingValue", 1e300, is_float=True) == np.inf
+
+
 def test_the_first_of_several_errors():
     """The order: types of fields, each tensor, its support, x64 mode, all tensors."""
     wrong = {
@@ -91,7 +98,10 @@ def test_the_first_of_several_errors():
         (f"DimensionCount {STATIC} float", {"dimension_count": 2}),
         ("'InputTensor' has sizes {2,0}", {"input_tensor": tensor("FLOAT64", 2, 3)}),
         ("data type UINT4; feature level", {"output_tensor": tensor("INT32", 9, 9)}),
-        ("needs JAX's x64 mode", {"input_tensor": tensor("FLOAT32", 2, 3)}),
+        (
+            "tensor 'InputTensor' has data type FLOAT64, which needs JAX's",
+            {"input_tensor": tensor("FLOAT32", 2, 3)},
+        ),
         ("mismatched tensor data types", {"output_tensor": tensor("FLOAT32", 9, 9)}),
         ("StartPadding is {-1,0}", {"start_padding": (1, 0)}),
         ("'OutputTensor' has {9,9}", {"output_tensor": tensor("FLOAT32", 3, 5)}),

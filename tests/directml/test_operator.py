@@ -124,6 +124,8 @@ def test_x64_mode_is_needed_in_a_call_too():
         assert operator().dtype == np.float64
     with pytest.raises(DescriptorError, match="'OutputTensor' has data type FLOAT64"):
         operator()
+    text = "'InputTensor' has FLOAT64, while...has FLOAT32; both must be the same"
+    assert_refused("PADDING", text, create_operator(pad()), np.ones(3))
 
 
 def test_levels():
@@ -169,6 +171,14 @@ def test_arrays_that_do_not_fit(case):
     error = TypeError if "input tensors" in text else DescriptorError
     operator = create_operator(desc)
     assert_wrong(Wrong(desc.operator, text, operator, tuple(arrays), error))
+
+
+def test_the_rest_of_a_buffer_is_0():
+    """Fault: the buffer ends with the last element of the tensor."""
+    gaps = {"strides": (2,), "total_tensor_size_in_bytes": 44}
+    operator = create_operator(pad(1.0, output_tensor=tensor("FLOAT32", 5, **gaps)))
+    expected = [1, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0]
+    assert operator(np.zeros(3, np.float32)).tolist() == expected
 
 
 @pytest.mark.parametrize("wrong", [jnp.zeros((5, 1)), jnp.zeros(5, jnp.int32)])

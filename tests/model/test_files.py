@@ -141,6 +141,7 @@ def test_images_that_can_not_be_read(folder):
         message = m.refused_resource(m.source(name))
         assert f"sourcePath '{name}' cannot be converted: {reason}" in message
         assert "object at 0x" not in message
+    # Fault: an exception without a text has no reason.
     with pytest.raises(dmljax.ModelError, match="converted: EOFError"), converting("x"):
         raise EOFError
 

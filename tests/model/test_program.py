@@ -42,6 +42,14 @@ def test_a_resource_is_shown_as_it_is_at_the_command(capsys):
     assert np.fromfile("second.bin", "<f4").tolist() == [3, 1, 2, 3, 1]
 
 
+def test_a_resource_that_is_bound_as_two_types():
+    """Fault: the type of its last tensor decides how the program holds it."""
+    source = m.edited(m.padding_model(), "dispatchables.bits", m.pad(data_type="INT32"))
+    copy = m.dispatch("bits", InputTensor="input", OutputTensor="output")
+    source["commands"].insert(0, copy)
+    assert m.output_of(source) == [1, 1, 2, 3, 3]
+
+
 OWNED = ["DML_TENSOR_FLAG_OWNED_BY_DML"]
 
 

@@ -153,6 +153,10 @@ _desc = partial(Wrong.of_descriptor, DESC)
 for text, sizes in DESCRIPTORS.items():
     item = tensor("UINT32", *sizes)
     ERRORS.append(_desc(text, output_coordinates_tensor=item))
+# Fault: the second output is checked as an input, which may overlap.
+item = tensor("UINT32", 6, 2, strides=(1, 1))
+text = "'OutputCoordinatesTensor' has sizes {6,2} and strides {1,1}, with which"
+ERRORS.append(_desc(text, output_coordinates_tensor=item))
 text = "'OutputCountTensor' has {1,2}, while...give it {1,1}"
 ERRORS.append(_desc(text, output_count_tensor=tensor("UINT32", 1, 2)))
 
