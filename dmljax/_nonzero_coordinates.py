@@ -48,11 +48,11 @@ def nonzero_coordinates(
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
     Coordinates are uint32 and wrap below 0: write ``.astype(int)`` before you subtract.
-    Rows past the count hold 0 by default, and 0 is an index as well: if the rows are
-    edges of a graph, each row past the count is an edge from node 0 to itself. With
-    ``fill=n``, for n nodes, these rows are out of bounds: with ``index =
-    tuple(coordinates.T)``, ``.at[index].add`` leaves them out, and
-    ``.at[index].get(mode="fill", fill_value=0)`` reads 0, also under ``jit`` and
+    Rows past the count hold 0 by default, and 0 is an index as well: if `x` has the
+    edges between n nodes, (n, n), each row past the count is an edge from node 0 to
+    itself. With ``fill=n`` these rows are out of bounds. For an array `a` like `x`, and
+    ``index = tuple(coordinates.T)``, ``a.at[index].add`` leaves them out, and
+    ``a.at[index].get(mode="fill", fill_value=0)`` reads 0, also under ``jit`` and
     ``grad``.
 
     Args:
@@ -73,10 +73,10 @@ def nonzero_coordinates(
         zero: K was too small if the count is larger. The call needs memory for K rows,
         not for M. A symbolic size is at least 1. None stands for a row for each
         element.
-      implementation: None stands for XLA's code, or for the Pallas kernel on an NVIDIA
-        GPU from Hopper on, if `x` or the coordinates have 2^20 elements or more, and
-        the program is neither exported nor divided by XLA. "xla" and "pallas" ask for
-        either.
+      implementation: None chooses the Pallas kernel on an NVIDIA GPU from Hopper on, if
+        `x` or the coordinates have 2^20 elements or more, and the program is neither
+        exported nor divided by XLA; otherwise XLA's code. "xla" and "pallas" choose for
+        themselves.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
@@ -138,8 +138,8 @@ def _nonzero_coordinates(
     if fill is not None and not 0 <= fill < 2**32:
         raise ArgumentError(
             f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}. Write fill=x.size "
-            "for coordinates out of bounds. To read an array y, call the result's "
-            f".take(y, fill_value={fill})."
+            f"for coordinates out of bounds. If you want {fill} in the rows of an "
+            f"array y, call the result's .take(y, fill_value={fill})."
         )
     if size is not None:
         known = isinstance(size, int)
@@ -167,7 +167,9 @@ def _nonzero_coordinates(
 
 def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Array]:
     """Returns the parts of the first dimension as a batch, and the origin of each."""
-    if parts <= 0 or x.ndim == 0 or x.shape[0] % parts != 0:
+    if parts <= 0:
+        raise ArgumentError(f"parts is {parts}; it must be at least 1.")
+    if x.ndim == 0 or x.shape[0] % parts != 0:
         hint = ""
         if x.ndim > 0 and not isinstance(x.shape[0], int):
             hint = f" A symbolic size such as '{parts}*b' is a multiple."
@@ -238,8 +240,9 @@ def _division(
 ) -> Division:
     """Divides the batch alone: a row depends on all earlier elements of the tensor.
 
-    All rows of a divided tensor are found faster if each device gathers the flags
-    (docs/tutorials/devices.md). With `size=`, XLA sends a number for every 32 elements.
+    Without `size=`, the search is faster if each device first gathers the flags
+    (docs/tutorials/devices.md). With `size=`, XLA divides the search, and sends a
+    number for every 32 elements.
     """
     return Division(range(flags.ndim - rank), "gather" if size is None else "replicate")
 

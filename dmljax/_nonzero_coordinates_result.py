@@ -43,7 +43,7 @@ from dmljax._nonzero_rows import add_rows, read_rows, write_rows
 from dmljax._sharding import by_xla, divided_axes, explicit_mesh, without_residuals
 from dmljax._types import MAX_ELEMENTS, to_scalar, x64_enabled
 
-# Why a result knows no shape, and can't take rows.
+# Why the methods refuse a result, which does not know the searched array.
 LOST = {
     "made": (
         "this result has lost the sizes of the searched array: it was made of two "
@@ -167,8 +167,8 @@ parts=None)
 
     @property
     def _rows(self) -> int:
-        # A descriptor's output has a row for each element, in a shape of the caller's:
-        # no count is too large.
+        # A descriptor's output has a row for each element, so no count is too large.
+        # Its shape may be flat, and then does not tell the number of rows.
         is_described = self._why == "descriptor"
         return MAX_ELEMENTS if is_described else self.coordinates.shape[-2]
 
@@ -236,8 +236,8 @@ parts=None)
         scalars: list[Any] | None = None
         if not (type(fill_value) is int and fill_value == 0):
             fill_names, fills, fill_tree = _leaves("fill_value", fill_value)
-            if fill_names == ["fill_value"] and fill_tree != tree:
-                # A single `fill_value` is used for every array.
+            is_single = fill_names == ["fill_value"]
+            if is_single and fill_tree != tree:  # one scalar for every array
                 fill_names = [f"fill_value (of {name})" for name in names]
                 fills *= len(names)
             else:
@@ -540,7 +540,7 @@ def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, .
 def same_size(wanted: int | str, size: Any) -> bool:
     """Whether a size is the searched size, which is text if it was symbolic.
 
-    Any number is equal to a text: a later program may have a number in its place.
+    A text matches any number, because a later program may call with a known size.
 
     >>> same_size(4, 4), same_size("n", 4), same_size(4, 5)
     (True, True, False)
@@ -590,7 +590,7 @@ def _by_parts(
     other: Array,
     where: Array | None = None,
 ) -> Array:
-    """Maps a function of rows over the parts of `x`. The result has these sizes.
+    """Maps a function of rows over the parts of `x`; `sizes` are the result's.
 
     The function takes `x`, the rows or a scalar, a mask of valid rows and an index. For
     example, `parts=2` gives a tensor of sizes (6, 5) the sizes (2, 3, 5), and the

@@ -410,7 +410,8 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
         stop = to_scalar(packed.shape[0], integer)
         state = lax.full((), 0, integer), offset, counts
         _, offset, counts = for_each(stop, visit, state)
-        # A line has as many rows as elements, and may have few set bits.
+        # Where every element has a row, most rows may lie past the count: only blocks
+        # with valid rows are unravelled.
         if rows == layout.elements and isinstance(rows, int) and rows >= BLOCK:
             return counts, unravel_blocks(integer, offset, counts, origin, layout)
         offset = lax.reshape(offset[:-8], (height, rows))

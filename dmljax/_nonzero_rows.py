@@ -1,16 +1,17 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
 `index` has one array per leading dimension of `x`, as in ``x[index]``, and `valid` has
-bools. All have the shape (rows,), or any shape where a non-empty `x` is read without a
-derivative. The trailing dimensions of `x` form a row. An invalid row is read at element
-0, or past the end when a read of narrow rows is differentiated, and is written nowhere.
-`jax.vmap` maps the functions along a batch.
+bools. All have the shape (rows,). Only `select_rows` reads with another shape, one row
+for each element: its `x` is not empty, and its read has no derivative. The trailing
+dimensions of `x` form a row. An invalid row is read at element 0, or past the end when
+a read of narrow rows is differentiated, and is written nowhere. `jax.vmap` maps the
+functions along a batch.
 
 The gradient of a read is put into zeros, and the gradient of a write is read. Both need
-valid rows with different coordinates. JAX alone would transpose a gather into a scatter
-that adds, element by element. We write the derivative of a wide read as a scatter: its
-transpose, the gradient, is then a gather. The *inverse index* has the row of each
-element, in the shape of the leading dimensions of `x`:
+valid rows with different coordinates. For JAX, the gradient of a gather is a scatter
+that adds, element by element, which is slow. So the derivative of a wide read is a
+scatter here: its transpose, the gradient, is then a gather. The *inverse index* has the
+row of each element, in the shape of the leading dimensions of `x`:
 
 | | 16 values and more in a row | fewer |
 |---|---|---|
@@ -71,7 +72,7 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, valid, index = primals
     x_tangent, *_ = tangents
     if not _is_wide(x, index):
-        # Both read by the same index, like a plain gather and its derivative.
+        # The rows and their derivative share one index, which is computed once.
         past = _past_the_end(x, valid, index)
         unique: Any = {"mode": "fill", "fill_value": 0, "unique_indices": True}
         return _gather(x, past, **unique), _gather(x_tangent, past, **unique)

@@ -122,7 +122,7 @@ class OperatorPrimitive:
         if kernel is not None:
             form = kernel
         elif is_local(context):
-            # This form is faster on one device, but XLA may divide it badly.
+            # The platform's form is the fastest on one device. XLA may divide it badly.
             form = self.on_platform.get(platform, self.xla)
         else:
             form = self.auto_sharded or self.xla
@@ -186,9 +186,9 @@ class OperatorPrimitive:
 def evaluate(name: str, run: Form, /, *operands: Array) -> Outputs:
     """Runs a primitive on concrete arrays. `run`, a compiled function, binds it.
 
-    We compile a primitive also where the caller has disabled jit. If JAX's debug_nans
-    finds a NaN in a program, JAX runs the program again, one primitive at a time, and
-    each primitive has to find its own NaN.
+    If JAX's debug_nans finds a NaN in a program, JAX disables jit, and runs the program
+    again, one primitive at a time. We compile nevertheless, turn off JAX's check of the
+    compiled program, and test the outputs here.
     """
     config: Any = jax.config
     tests = {"nan": jnp.isnan} if config.jax_debug_nans else {}

@@ -102,7 +102,8 @@ class Operator(Generic[Result]):
             tensors = self.desc.input_tensors().values()
             converted = []
             for name, tensor, array in zip(names, tensors, arrays, strict=True):
-                # x64 mode would not help an array of 64 bits for a tensor of 32.
+                # The type comes first: for an array of 64 bits, `as_array` suggests x64
+                # mode, also where the tensor has 32.
                 if type(array) is np.ndarray and array.dtype in WIDE:
                     _check_type(name, tensor, array.dtype)
                 array = as_array(f"tensor '{name}'", array, strict=True)

@@ -112,13 +112,13 @@ def parse_model(
                 _check_names("resource", resources, name)
                 path = check_output(command, resources[name], targets)
                 shown[where] = command, last[name], path
-                # The program returns these elements beside those at the end.
+                # The program returns what it shows beside the resources at the end.
                 room.take(resources[name].values.size)
     return Model(place, resources, dispatches, shown, last)
 
 
 def _commands(place: str, values: list[Any]) -> Iterator[tuple[str, Any]]:
-    """Decodes the commands one by one, and yields each behind its place."""
+    """Decodes the commands one by one, and yields each with its place."""
     classes = {"dispatch": DispatchFields, "print": Print, "writefile": WriteFile}
     for index, value in enumerate(values, 1):
         where = f"{place}, command {index}"
@@ -233,7 +233,9 @@ def _place_tensor(
         )
     extent = needed = tensor.extent * tensor.dtype.itemsize
     cause = f"{tensor.extent} elements of {tensor.data_type.name}"
-    if tensor.total_tensor_size_in_bytes:  # is not less: the descriptor was checked
+    if (
+        tensor.total_tensor_size_in_bytes
+    ):  # at least the extent, as the descriptor requires
         needed = tensor.total_tensor_size_in_bytes
         cause = "TotalTensorSizeInBytes"
     if needed > limit - begin:

@@ -141,8 +141,8 @@ for n in (-1, 2**32):
     rows = f"it must be a number of rows, 0 to {MOST}"
     ERRORS.append(_call(f"fill is {n}; {UINT32}", MATRIX, fill=n))
     ERRORS.append(_call(f"size is {n}; {rows}", MATRIX, size=n))
-for n in (3, 0, -2):
-    ERRORS.append(_call(f"parts is {n}; {FIRST} {{2,3}}", MATRIX, parts=n))
+for n, rule in ((3, f"{FIRST} {{2,3}}"), (0, "it must be at least 1"), (-2, "it must")):
+    ERRORS.append(_call(f"parts is {n}; {rule}", MATRIX, parts=n))
 DESCRIPTORS = {
     "has {5,2}, while the inputs and attributes give it {6,2}": (5, 2),
     "has {2,6,2}, while the inputs and attributes give it {1,6,2}": (2, 6, 2),
