@@ -204,8 +204,8 @@ def gather(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> A
     size = x.shape[axis]
     count = before + size + after
     # Every number here is less than `count` plus a period, and a period is at most
-    # 2 * size. Indexing also computes with the other sizes of `x`.
-    with index_mode(count + 2 * size, *x.shape) as integer:
+    # 2 * size.
+    with index_mode(count + 2 * size) as integer:
         index = source_index(lax.iota(integer, count), before, size, mode)
         return _gathered(x, axis, index, 0)
 

@@ -43,6 +43,20 @@ def test_the_defaults_are_the_identity():
     assert_same(diagonal_matrix1(shape=np.array([2, 3]), value=0), 0 * eye)
     found = diagonal_matrix1(X, shape=[3, 4], dtype="float32")
     assert_same(found, expected(X, 0, 1, 1))
+    # Fault: -0.0 is taken for the integer 0, which stands for a constant.
+    found = diagonal_matrix1(X, value=-0.0)
+    assert_same(found, expected(X, 0, 1, np.float32(-0.0)))
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0)])
+def test_an_empty_result_is_on_the_device_of_the_input(shape):
+    """It has no weak type, as every other result."""
+    *_, device = jax.devices()
+    x = jax.device_put(jnp.full(shape, 1.0), device)
+    assert x.weak_type
+    found = diagonal_matrix1(x)
+    assert_same(found, np.zeros(shape, np.float32))
+    assert found.devices() == {device}
 
 
 @pytest.mark.parametrize("offset", [INT32_MIN, -3, 0, INT32_MAX])

@@ -8,6 +8,7 @@ import ast
 import functools
 import re
 import sys
+from types import SimpleNamespace
 
 import jax
 import jax.numpy as jnp
@@ -314,6 +315,18 @@ def test_an_export_has_the_default_kernel_where_jax_does_not_say_that_it_is_one(
         hide("export")
 
 
+@pytest.mark.parametrize(
+    ("found", "least"),
+    [(["10.0", "9.0", "12.0"], (9, 0)), (["9.0", None], None), ([], None)],
+)
+def test_the_lowest_compute_capability(found, least, monkeypatch):
+    """Faults: the highest; versions that are compared as texts."""
+    devices = [SimpleNamespace(platform="gpu", compute_capability=n) for n in found]
+    devices.append(SimpleNamespace(platform="cpu"))
+    monkeypatch.setattr(jax, "local_devices", lambda: devices)
+    assert _jax.compute_capability() == least
+
+
 # MODULES
 
 
@@ -327,9 +340,10 @@ def test_missing_modules(monkeypatch):
 
 
 def test_a_module_that_lacks_another_is_an_error(tmp_path, monkeypatch):
-    (tmp_path / "lacking.py").write_text("import there_is_no_such_module")
+    """Fault: "lack" is taken for a package of "lacking"."""
+    (tmp_path / "lacking.py").write_text("import lack")
     monkeypatch.syspath_prepend(tmp_path)
-    with pytest.raises(ModuleNotFoundError, match="there_is_no_such_module"):
+    with pytest.raises(ModuleNotFoundError, match="'lack'"):
         _jax.module("lacking")
 
 

@@ -2,6 +2,7 @@
 
 import functools
 
+import jax.numpy as jnp
 import numpy as np
 
 import dmljax
@@ -52,10 +53,11 @@ ERRORS = [
         "be the same. Write element_wise_if(*jnp.broadcast_arrays(condition, a, b)).",
         CONDITION,
         MATRIX[:, :1],
-        MATRIX,
+        MATRIX[0, 0],
     ),
     _call(
-        "b (BTensor) has {3}, while condition (ConditionTensor) has {2,3}; both",
+        "b (BTensor) has {3}, while condition (ConditionTensor) has {2,3}; both..."
+        "(condition, a, b)) if their last dimensions belong together.",
         CONDITION,
         MATRIX,
         MATRIX[0],
@@ -75,6 +77,31 @@ ERRORS = [
         TypeError,
     ),
 ]
+# A scalar condition is not broadcast. An array, which may be large, does not give way to
+# a scalar.
+HALF = MATRIX.astype(np.float16)
+TOO_WIDE = "FLOAT16 does not hold every value of FLOAT32: choose a type that holds"
+ERRORS += [
+    _call(
+        "a (ATensor) has {2,3}, while condition (ConditionTensor) has {}; both",
+        CONDITION[0, 0],
+        MATRIX,
+        MATRIX,
+    ),
+    _call(f"while b (BTensor) has FLOAT16...{TOO_WIDE}", CONDITION, MATRIX[0, 0], HALF),
+    _call(f"while b (BTensor) has FLOAT32...{TOO_WIDE}", CONDITION, HALF, MATRIX[0, 0]),
+]
+WEAK = "has data type FLOAT32, while {} has INT32; both must be the same"
+for text, order in (
+    (f"a (ATensor) {WEAK.format('b (BTensor)')}", 1),
+    (f"b (BTensor) {WEAK.format('a (ATensor)')}", -1),
+):
+
+    def weak_beside(x, order=order):
+        pair = jnp.full(x.shape, 1.5), x
+        return dmljax.element_wise_if(x > 0, *pair[::order])
+
+    ERRORS.append(Wrong("ELEMENT_WISE_IF", text, weak_beside, (WHOLE,)))
 for name in ("FLOAT32", "INT32", "INT8", "UINT32"):
     text = f"condition (ConditionTensor) has data type {name}; it must be UINT8 or BOOL"
     condition = np.ones((2, 3), name.lower())
