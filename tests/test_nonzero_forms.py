@@ -156,11 +156,14 @@ def test_bit_words_for_many_elements_and_rows_for_few(shape, size, expected):
 
 def test_the_walk_counts_all_rows():
     """Up to 2^32 - 1 rows and elements in a line, and with `vmap` more in all lines."""
-    line = struct(np.bool_, 2, 2**10)
-    for size, dtype in (2**30 - 2**10, np.uint32), (2**30, np.uint64):
+    for lines, size, dtype in (
+        ((2, 2**10), 2**30 - 2**10, np.uint32),
+        ((2, 2**10), 2**30, np.uint64),
+        ((2**20, 2**14), 1, np.uint64),  # fault: the bytes of all lines are not counted
+    ):
         options = {"rank": 1, "size": size, "columns": 1, "fill": 0}
         find = partial(nonzero_walk, **options)
-        equations = jax.make_jaxpr(find)(line).jaxpr.eqns
+        equations = jax.make_jaxpr(find)(struct(np.bool_, *lines)).jaxpr.eqns
         (loop,) = (x for x in equations if x.primitive.name == "while")
         types = {x.aval.dtype for x in loop.outvars if not x.aval.shape}
         assert types == {np.dtype(dtype)}

@@ -77,8 +77,8 @@ ERRORS = [
         TypeError,
     ),
 ]
-# A scalar condition is not broadcast. An array, which may be large, does not give way to
-# a scalar.
+# A scalar condition is not broadcast. An array, which may be large, does not give way
+# to a scalar.
 HALF = MATRIX.astype(np.float16)
 TOO_WIDE = "FLOAT16 does not hold every value of FLOAT32: choose a type that holds"
 ERRORS += [

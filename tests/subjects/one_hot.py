@@ -100,7 +100,7 @@ for dtype in ("int4", "uint4"):
 
 INDICES = np.ones((2, 1), np.int32)
 VALUES = np.ones(3, np.float32)
-RULE = "it must be an integer type."
+RULE = "it must be an integer type. Write indices.astype('int32'), or call dmljax.onnx"
 INDEX = "indices (IndicesTensor)"
 _call = partial(Wrong.of_call, "ONE_HOT", partial(dmljax.one_hot, size=3))
 ERRORS = [
