@@ -130,10 +130,14 @@ def _check_target(name: str, targets: Targets) -> Path:
     target = f"targetPath {quoted(name, LONGEST_PATH)}"
     try:
         path = Path(os.path.realpath(targets.folder / name))
-        exists = True
-        os.stat(path)
-    except (FileNotFoundError, NotADirectoryError):
         exists = False
+        with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(path)
+            exists = True
+    except FileNotFoundError as error:
+        raise ModelError(
+            f"{target} is relative to the current directory, which no longer exists."
+        ) from error
     except ValueError as error:  # a character that no path may have
         raise ModelError(f"{target} is not a path: {error}.") from error
     except OSError as error:  # such as a name that is too long

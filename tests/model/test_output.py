@@ -108,6 +108,16 @@ def test_a_target_without_permission(folder, monkeypatch, protected, message):
     assert (folder / "kept.bin").read_bytes() == b"kept"
 
 
+def test_a_working_folder_that_is_gone(folder, monkeypatch):
+    (folder / "gone").mkdir()
+    monkeypatch.chdir("gone")
+    (folder / "gone").rmdir()
+    refused = m.refused_resource(m.zeros("FLOAT32", 5), m.save("r", "r.npy"))
+    assert refused.endswith(
+        "relative to the current directory, which no longer exists."
+    )
+
+
 # Writing
 
 
