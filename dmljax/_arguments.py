@@ -24,7 +24,7 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import ArgumentError, ArgumentTypeError, as_python, show
-from dmljax._types import WIDE, Sizes, keep_type, keeps_64_bits
+from dmljax._types import WIDE, Sizes, keep_type, keeps_64_bits, to_scalar
 
 # Common types that JAX keeps with and without x64 mode. To keep small calls fast, their
 # arrays are not checked further.
@@ -328,8 +328,7 @@ def saturate(array: Array, dtype: np.dtype) -> Array:
     if array.dtype == dtype:
         return array
     lows, highs = zip(_limits(dtype), _limits(array.dtype), strict=True)
-    low = keep_type(np.array(max(lows), array.dtype))
-    high = keep_type(np.array(min(highs), array.dtype))
+    low, high = (to_scalar(n, array.dtype) for n in (max(lows), min(highs)))
     return lax.convert_element_type(lax.clamp(low, array, high), dtype)
 
 

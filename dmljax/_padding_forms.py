@@ -153,17 +153,27 @@ def by_axes(
 ) -> Outputs:
     """Pads axis by axis with `pad(x, axis, before, after, mode)`.
 
-    Under CONSTANT, every form leaves all axes to XLA's own pad.
+    Under CONSTANT, XLA's own pad takes all axes, in every form.
 
     With `last_first`, the last axis is padded first, which makes gathers several times
     as fast before a mean (docs/development/lab_notes.md, "The order of gathers").
     """
-    if mode is PaddingMode.CONSTANT:
-        return (_pad_constant(x, *value, start=start, end=end),)
     axes = padded_axes(x.ndim, start, end)
-    for axis, before, after in reversed(axes) if last_first else axes:
-        x = pad(x, axis, before, after, mode)
-    return (x,)
+    if mode is not PaddingMode.CONSTANT:
+        for axis, before, after in reversed(axes) if last_first else axes:
+            x = pad(x, axis, before, after, mode)
+        return (x,)
+    config = [(0, 0, 0)] * x.ndim
+    for axis, before, after in axes:
+        config[axis] = (before, after, 0)
+    # XLA's pad takes a scalar. A vmap over the value makes a value for each batch
+    # element: we pad with zeros, and select the values.
+    if value and value[0].size == 1:
+        return (lax.pad(x, value[0].reshape(()), config),)
+    padded = lax.pad(x, lax.full((), 0, x.dtype), config)
+    if value:
+        padded = jnp.where(is_inside(padded.shape, start, end), padded, *value)
+    return (padded,)
 
 
 def padded_type(
@@ -390,21 +400,6 @@ def _has_runs(x: Array, axes: list[tuple[int, int, int]]) -> bool:
     return are_known(*x.shape[last:]) and run >= 96 and behind < 16
 
 
-def _pad_constant(x: Array, *value: Array, start: Pads, end: Pads) -> Array:
-    """Pads all axes with a value, or with zeros."""
-    config = [(0, 0, 0)] * x.ndim
-    for axis, before, after in padded_axes(x.ndim, start, end):
-        config[axis] = (before, after, 0)
-    # XLA's pad takes a scalar. A vmap over the value makes a value for each batch
-    # element: we pad with zeros, and select the values.
-    if value and value[0].size == 1:
-        return lax.pad(x, value[0].reshape(()), config)
-    padded = lax.pad(x, lax.full((), 0, x.dtype), config)
-    if not value:
-        return padded
-    return jnp.where(is_inside(padded.shape, start, end), padded, *value)
-
-
 def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
     """Says which output elements come from the input.
 
@@ -445,13 +440,17 @@ def adjoint_cpu(
     """Adds the padding to pieces of the inside, and joins the pieces.
 
     XLA for CPUs adds parts between zeros in a single loop, shared by all cores: the
-    best form for narrow strips along one axis. Types of two bytes, several axes and
-    repeated strips are up to five times as fast by pieces
+    best form for strips along one axis that are narrower than the axis. Types of two
+    bytes, several axes and repeated strips are up to five times as fast by pieces
     (docs/development/lab_notes.md, "Padding on a CPU").
     """
     is_known = are_known(*cotangent.shape, *start, *end)
     axes = padded_axes(cotangent.ndim, start, end)
-    if mode is PaddingMode.CONSTANT or not is_known or _is_narrow(cotangent, axes):
+    is_narrow = is_known and len(axes) == 1 and cotangent.dtype.itemsize >= 4
+    for axis, before, after in axes:
+        size = cotangent.shape[axis] - before - after
+        is_narrow = is_narrow and max(before, after) < size
+    if mode is PaddingMode.CONSTANT or not is_known or is_narrow:
         return adjoint(cotangent, start=start, end=end, mode=mode)
     # By pieces, rows before columns are faster. `adjoint` has the reverse order.
     for axis, before, after in axes:
@@ -459,15 +458,6 @@ def adjoint_cpu(
         summands = _summands(cotangent, axis, before, after, mode, cut=True)
         cotangent = _join_sums(summands, axis, size)
     return (cotangent,)
-
-
-def _is_narrow(cotangent: Array, axes: list[tuple[int, int, int]]) -> bool:
-    """Whether one axis is padded by less than its size, in types of 4 or more bytes."""
-    if len(axes) != 1 or cotangent.dtype.itemsize < 4:
-        return False
-    ((axis, before, after),) = axes
-    size = cotangent.shape[axis] - before - after
-    return max(before, after) < size
 
 
 def _summands(

@@ -33,11 +33,8 @@ without_residuals = jax.checkpoint
 
 def explicit_mesh(*operands: Array) -> AbstractMesh | None:
     """Returns the mesh over whose explicit axes an operand is sharded, or None."""
-    for operand in operands:
-        if divided_axes(operand):
-            mesh: AbstractMesh = jax.typeof(operand).sharding.mesh
-            return mesh
-    return None
+    divided = (x for x in operands if divided_axes(x))
+    return next((jax.typeof(x).sharding.mesh for x in divided), None)
 
 
 def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
@@ -101,40 +98,28 @@ def over_explicit_mesh(
     shardings = _shardings(operator.name, mesh, operands, of_operands)
     results = _shardings(operator.name, mesh, types, of_outputs)
     run = without_residuals(functools.partial(operator, **static))
-    if by_parts:
-        divided = _by_shard_map(run, mesh, of_operands, shardings, results)
-    else:
-        divided = by_xla(run, mesh, results)
-    # With "gather", each device gathers the operands here.
-    outputs: Outputs = divided(*jax.reshard(operands, shardings))
-    return outputs
-
-
-def _by_shard_map(
-    function: Callable[..., Any],
-    mesh: AbstractMesh,
-    axes: Mapping[int, tuple[str, ...]],
-    shardings: Sequence[NamedSharding],
-    results: Sequence[NamedSharding],
-) -> Callable[..., Any]:
-    """Runs a function on each device's part of operands with these `shardings`."""
-    manual: set[str] = set().union(*axes.values())
+    manual: set[str] = set().union(*of_operands.values())
     are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
-    if not (are_explicit or manual):
-        return function  # XLA divides along the axes of other kinds
-    return jax.shard_map(
-        function,
-        mesh=mesh,
-        in_specs=tuple(sharding.spec for sharding in shardings),
-        out_specs=tuple(sharding.spec for sharding in results),
-        # An empty set means all axes. Where only some axes are manual, JAX may end the
-        # process for a vmap over another axis (docs/development/lab_notes.md, "Manual
-        # axes must be sorted"). Axes of other kinds stay as they are.
-        axis_names=set() if are_explicit else manual,
-        # The check compares the axes over which values vary. A JAX that does not say
-        # these axes can't make the operands vary alike.
-        check_vma=bool(manual_axes(jax.typeof(0))),
-    )
+    if not by_parts:
+        run = by_xla(run, mesh, results)
+    # Without manual axes, XLA divides along the axes of other kinds.
+    elif are_explicit or manual:
+        run = jax.shard_map(
+            run,
+            mesh=mesh,
+            in_specs=tuple(sharding.spec for sharding in shardings),
+            out_specs=tuple(sharding.spec for sharding in results),
+            # An empty set means all axes. Where only some axes are manual, JAX may end
+            # the process for a vmap over another axis (docs/development/lab_notes.md,
+            # "Manual axes must be sorted"). Axes of other kinds stay as they are.
+            axis_names=set() if are_explicit else manual,
+            # The check compares the axes over which values vary. A JAX that does not
+            # say these axes can't make the operands vary alike.
+            check_vma=bool(manual_axes(jax.typeof(0))),
+        )
+    # With "gather", each device gathers the operands here.
+    outputs: Outputs = run(*jax.reshard(operands, shardings))
+    return outputs
 
 
 def by_xla(

@@ -52,14 +52,13 @@ def keep_type(array: np.ndarray | np.generic) -> Any:
         return jnp.asarray(array)
 
 
-def x64_mode_of(*arrays: Array) -> Any:
-    """Makes a context in which JAX has the types of these arrays.
+def x64_mode_of(array: Array) -> Any:
+    """Makes a context in which JAX has the type of this array.
 
     JAX may lower a form with 64-bit elements outside of its x64 mode: in another
     thread, or after the context of the trace has ended.
     """
-    wide = any(array.dtype.itemsize >= 8 for array in arrays)
-    return jax.enable_x64(wide or x64_enabled())
+    return jax.enable_x64(array.dtype.itemsize >= 8 or x64_enabled())
 
 
 @contextlib.contextmanager
