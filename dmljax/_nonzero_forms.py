@@ -514,7 +514,7 @@ def unravel_blocks(
     """
     rows, block = integer.type(layout.rows), integer.type(BLOCK)
 
-    def visit_line(line: Array, coordinates: Array) -> Array:
+    def visit_line(line: Array, coordinates: Array) -> Any:
         begin = line * rows
         of_line = lax.dynamic_index_in_dim(counts, line, keepdims=False)
         count = of_line.astype(integer)
@@ -533,8 +533,7 @@ def unravel_blocks(
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
         blocks = lax.div(lax.add(count, block - integer.type(1)), block)
-        visited: Array = for_each(blocks, visit_block, coordinates)
-        return visited
+        return for_each(blocks, visit_block, coordinates)
 
     size = layout.lines * layout.rows, len(layout.of_columns)
     coordinates = lax.full(size, layout.fill or 0, np.uint32)

@@ -141,15 +141,16 @@ def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Reads the row of each element, and keeps elements without a row."""
     inverse = _inverse(x, valid, index)
+    has_row = inverse < to_scalar(rows.shape[0], np.uint32)
     # Here `rows` is the source, and `x` fills.
-    return read_rows(rows, x, _has_row(inverse, rows), (inverse,))
+    return read_rows(rows, x, has_row, (inverse,))
 
 
 @write_rows.defjvp
 def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, rows, valid, index = primals
     x_tangent, rows_tangent, *_ = tangents
-    has_row = _has_row(_inverse(x, valid, index), rows)
+    has_row = _inverse(x, valid, index) < to_scalar(rows.shape[0], np.uint32)
     others = jnp.where(repeated(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
     return write_rows(*primals), add_rows(others, rows_tangent, valid, index)
 
@@ -164,12 +165,6 @@ def _inverse(x: Array, valid: Array, index: Index) -> Array:
     rows = valid.shape[0]
     past = jnp.full(x.shape[: len(index)], to_scalar(rows, np.uint32))
     return scatter_rows(past, lax.iota(np.uint32, rows), valid, index)
-
-
-def _has_row(inverse: Array, rows: Array) -> Array:
-    """Says which elements have a row, by the inverse index."""
-    has_row: Array = inverse < to_scalar(rows.shape[0], np.uint32)
-    return has_row
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:

@@ -23,7 +23,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
 from dmljax._jax import manual_axes
-from dmljax._types import Outputs
+from dmljax._types import Form, Outputs
 
 # Computes a function again for its gradient, which then keeps no residuals, such as the
 # zeros of a tangent. Inside of the caller's own shard_map, JAX can't close over
@@ -97,7 +97,7 @@ def over_explicit_mesh(
     types = operator.types(*operands, **static)
     shardings = _shardings(operator.name, mesh, operands, of_operands)
     results = _shardings(operator.name, mesh, types, of_outputs)
-    run = without_residuals(functools.partial(operator, **static))
+    run: Form = without_residuals(functools.partial(operator, **static))
     manual: set[str] = set().union(*of_operands.values())
     are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
     if not by_parts:
@@ -118,8 +118,7 @@ def over_explicit_mesh(
             check_vma=bool(manual_axes(jax.typeof(0))),
         )
     # With "gather", each device gathers the operands here.
-    outputs: Outputs = run(*jax.reshard(operands, shardings))
-    return outputs
+    return run(*jax.reshard(operands, shardings))
 
 
 def by_xla(

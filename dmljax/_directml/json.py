@@ -132,8 +132,10 @@ def reader_of(hint: Any) -> Reader:
         return OBJECT._replace(expected="an object with the fields of the C struct")
     if hint in READERS:
         return READERS[hint]
-    names = ", ".join(hint.__members__)
-    return Reader(f"one of {names}", functools.partial(_member, hint))
+    expected = f"one of {', '.join(hint.__members__)}"
+    if issubclass(hint, enum.Flag):
+        expected += ", or a list of these"
+    return Reader(expected, functools.partial(_member, hint))
 
 
 def from_json(hint: Any, value: Any, path: str) -> Any:

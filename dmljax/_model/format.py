@@ -5,6 +5,7 @@ no descriptor has brings its reader with it.
 """
 
 import contextlib
+import enum
 import types
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, NamedTuple
@@ -18,12 +19,6 @@ from dmljax._directml.tensor import DataType
 from dmljax._operators import DESCRIPTORS
 
 DATA_TYPES = tuple(data_type.name for data_type in UP_TO_64_BITS)
-EXECUTION_FLAGS = (
-    "NONE",
-    "ALLOW_HALF_PRECISION_COMPUTATION",
-    "DISABLE_META_COMMANDS",
-    "DESCRIPTORS_VOLATILE",
-)
 
 
 @contextlib.contextmanager
@@ -52,13 +47,6 @@ def _sizes(value: Any) -> tuple[int, ...] | None:
 def _data_type(value: Any) -> DataType | None:
     name = str(value).removeprefix(DataType.C_PREFIX)
     return DataType[name] if name in (*DATA_TYPES, "UNKNOWN") else None
-
-
-def _execution_flags(value: Any) -> Any:
-    for flag in value if type(value) is list else [value]:
-        if str(flag).removeprefix("DML_EXECUTION_FLAG_") not in EXECUTION_FLAGS:
-            return None
-    return value
 
 
 def _values(value: Any) -> Any:
@@ -128,12 +116,6 @@ TYPE = Annotated[
     DataType, Reader(f"one of {', '.join(DATA_TYPES)}, UNKNOWN", _data_type)
 ]
 SCALE = Annotated[str, Reader("'scale'", lambda v: v if v == "scale" else None)]
-FLAGS = Annotated[
-    Any,
-    Reader(
-        f"one of {', '.join(EXECUTION_FLAGS)}, or a list of these", _execution_flags
-    ),
-]
 DESC = Annotated[
     Any,
     OBJECT._replace(
@@ -206,6 +188,15 @@ class BufferView(NamedTuple):
 BINDINGS = Annotated[Mapping[str, BufferView], OBJECT._replace(convert=_bindings)]
 
 
+class ExecutionFlags(enum.Flag):
+    """The options of DirectML for the execution of an operator."""
+
+    NONE = 0
+    ALLOW_HALF_PRECISION_COMPUTATION = 1
+    DISABLE_META_COMMANDS = 2
+    DESCRIPTORS_VOLATILE = 4
+
+
 class Dispatchable(NamedTuple):
     """An operator, and resources for the tensors that a command leaves out."""
 
@@ -213,7 +204,7 @@ class Dispatchable(NamedTuple):
     desc: DESC
     bindings: BINDINGS = types.MappingProxyType({})
     dml_compile_type: str = ""  # ignored
-    execution_flags: FLAGS = ""  # ignored
+    execution_flags: ExecutionFlags = ExecutionFlags.NONE  # ignored
 
 
 class DispatchFields(NamedTuple):
