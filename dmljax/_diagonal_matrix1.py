@@ -269,8 +269,8 @@ def _is_ordered(begin: Array, end: Array) -> Array:
     if begin.dtype == end.dtype:
         return begin <= end
     # Perhaps no type holds both. Numbers of one sign are in the order of their bits.
-    bits = max(jnp.iinfo(bound.dtype).bits for bound in (begin, end, np.int8(0)))
-    unsigned = np.dtype(f"uint{bits}")
+    itemsize = max(begin.dtype.itemsize, end.dtype.itemsize)
+    unsigned = np.dtype(f"uint{8 * itemsize}")
     is_below = begin.astype(unsigned) <= end.astype(unsigned)
     return jnp.where((begin < 0) == (end < 0), is_below, begin < 0)
 

@@ -655,14 +655,12 @@ def _over_mesh(
 
     `spec` has the mesh axes of the result.
     """
-    run = functools.partial(_by_parts, function, sizes)
+    run: Callable[..., Array] = functools.partial(_by_parts, function, sizes)
     mesh = explicit_mesh(*jax.tree.leaves(operands))
-    if mesh is None:
-        return run(*operands)
-    sharding = NamedSharding(mesh, PartitionSpec(*spec))
-    divided = without_residuals(by_xla(run, mesh, sharding))
-    result: Array = divided(*operands)
-    return result
+    if mesh is not None:
+        sharding = NamedSharding(mesh, PartitionSpec(*spec))
+        run = without_residuals(by_xla(run, mesh, sharding))
+    return run(*operands)
 
 
 # A PYTREE

@@ -121,18 +121,14 @@ def over_explicit_mesh(
     return run(*jax.reshard(operands, shardings))
 
 
-def by_xla(
-    function: Callable[..., Any], mesh: AbstractMesh, shardings: Any
-) -> Callable[..., Any]:
+def by_xla(function: Callable[..., Any], mesh: AbstractMesh, shardings: Any) -> Any:
     """Lets XLA divide a function of arrays over explicit axes.
 
     The results have these `shardings`.
     """
     axes = zip(mesh.axis_names, mesh.axis_types, strict=True)
     explicit = tuple(name for name, axis_type in axes if axis_type == AxisType.Explicit)
-    divided: Callable[..., Any]
-    divided = jax.sharding.auto_axes(function, axes=explicit, out_sharding=shardings)
-    return divided
+    return jax.sharding.auto_axes(function, axes=explicit, out_sharding=shardings)
 
 
 def _shardings(

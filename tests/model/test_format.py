@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dmljax._directml.json import reader_of
-from dmljax._model.format import FLAGS, SCALE, SIZES, TYPE, UINT64
+from dmljax._model.format import SCALE, SIZES, TYPE, UINT64, ExecutionFlags
 from tests.model import models as m
 
 # The types as messages name them, and the fields of each by their paths.
@@ -65,7 +65,7 @@ FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
         (UINT64, [0, 2**64 - 1], [-1, 2**64, 1.0, True, "1"]),
         (SIZES, [[], [1, 2**32 - 1]], [[0], [2**32], [1.0], [True], 1]),
         (tuple[int, ...], [[-1, 2**70]], [[1.0], ["1"], 1]),
-        (FLAGS, [FLAG, [], [FLAG, "NONE"]], [1, [1], "none", ["FAST"]]),
+        (ExecutionFlags, [FLAG, [], [FLAG, "NONE"]], [1, [1], "none", ["FAST"]]),
         (SCALE, ["scale"], ["SCALE", ["scale"], {}]),
         (TYPE, ["UNKNOWN", "DML_TENSOR_DATA_TYPE_INT8"], ["INT4", "int8", 1, ["INT8"]]),
     ],
