@@ -85,7 +85,7 @@ def tests(session: nox.Session) -> None:
 @nox.session(python=OLDEST)
 def slow(session: nox.Session) -> None:
     """The tests that README's command leaves out, and long programs of pages."""
-    session.install("-e", ".[test,clients]")
+    session.install("-e", ".[test,clients,converters]")
     session.run(*PYTEST, "-n", "auto", "-m", "slow", *session.posargs)
 
 

@@ -1,15 +1,17 @@
 """The documentation is true: examples, outputs, names and links."""
 
+import ast
 import contextlib
 import doctest
-import importlib
+import inspect
+import itertools
 import os
 import pathlib
+import posixpath
+import pydoc
 import re
 import subprocess
 import sys
-import tomllib
-import zipfile
 
 import jax
 import numpy as np
@@ -22,7 +24,9 @@ import dmljax.onnx
 from dmljax.__main__ import main
 from docs import first_minute, programs
 from tests import compiling
-from tests.project.texts import ROOT, TEXTS, section
+from tests.checks import needs_devices
+from tests.project.test_equivalents import PAGES
+from tests.project.texts import ROOT, SOURCES, TEXTS
 
 # EXAMPLES
 
@@ -51,6 +55,7 @@ PROGRAMS = [
 ]
 
 
+@pytest.mark.usefixtures("model_of_the_page")
 @pytest.mark.parametrize("page", PROGRAMS)
 def test_a_program_prints_its_comments(page, tmp_path):
     """A reader copies all blocks of a page into a file, and runs it anywhere."""
@@ -70,16 +75,87 @@ def test_a_program_prints_its_comments(page, tmp_path):
     assert done.stdout == programs.shown(TEXTS[page])
 
 
+def test_a_program_is_all_blocks_and_all_comments():
+    """Faults: blocks that begin with a comment are left out, or second lines."""
+    blocks = "# 1\nprint(1)\n# 1\n# 2\n", "# Fragment\nx\n", ">>> x\n", "y\n"
+    page = "".join(f"```python\n{block}```\n" for block in blocks)
+    assert programs.program(page) == blocks[0] + "\n\n" + blocks[3]
+    assert programs.shown(page) == "1\n2\n"
+
+
+FENCED = re.compile(r"^ *```(.*)\n((?:.*\n)*?) *```$", re.MULTILINE)
+BLOCKS = [
+    (page, *found) for page, text in TEXTS.items() for found in FENCED.findall(text)
+]
+FRAGMENTS = [block for *_, block in BLOCKS if block.startswith("# Fragment")]
+LANGUAGES = ["", "console", "json", "python", "sh", "text", "{eval-rst}", "{toctree}"]
+
+
+def test_a_test_runs_every_block_of_python():
+    """Faults: ```py in place of ```python, or a page whose program prints nothing."""
+    for page, language, block in BLOCKS:
+        assert language in LANGUAGES or language.startswith("{include} "), page
+        doctest_of_a_page = block.startswith(">>>") and page in EXAMPLES
+        assert doctest_of_a_page or not re.search("^ *>>>|[+]SKIP", block, re.M), page
+        if language == "python" and block not in FRAGMENTS and not doctest_of_a_page:
+            assert programs.shown(TEXTS[page]) or page in PAGES, page
+    marks = re.findall("^ *(?:```|~~~)", "\n".join(TEXTS.values()), re.M)
+    assert len(marks) == 2 * len(BLOCKS)
+
+
 @pytest.mark.slow
-def test_the_fragment_of_flax():
-    """Fault: a fragment no longer runs."""
-    nnx = pytest.importorskip("flax.nnx")
-    page = TEXTS["docs/tutorials/network.md"]
-    (block,) = re.findall(r"^```python\n(# Fragment, flax.*?)^```$", page, re.M | re.S)
-    conv = nnx.Conv(1, 8, (3, 3), padding="VALID", rngs=nnx.Rngs(0))
-    names = {"dml": dmljax, "conv": conv, "x": jax.numpy.ones((2, 4, 5, 1))}
-    exec(block, names)
-    assert names["y"].shape == (2, 4, 5, 8)
+@needs_devices
+@pytest.mark.usefixtures("standard_promotion")
+@pytest.mark.parametrize("block", FRAGMENTS, ids=lambda block: block.split("\n")[0])
+def test_a_fragment_runs(block, folder):
+    """With what its page describes: a network, an optimizer, two devices."""
+    mesh = jax.make_mesh((2,), ("devices",), devices=jax.devices()[:2])
+    names = {"jax": jax, "jnp": jax.numpy, "dml": dmljax}
+    names["everywhere"] = jax.NamedSharding(mesh, jax.P())
+    if "flax" in block:
+        nnx, optax = map(pytest.importorskip, ("flax.nnx", "optax"))
+        conv = nnx.Conv(1, 8, (3, 3), padding="VALID", rngs=nnx.Rngs(0))
+        optimizer = nnx.Optimizer(conv, optax.adam(1), wrt=nnx.Param)
+        names |= {"nnx": nnx, "conv": conv, "network": conv, "optimizer": optimizer}
+        exec(block, names | {"x": jax.numpy.ones((2, 4, 5, 1))}, names)
+        moved = nnx.state((conv, optimizer))
+        assert "conv(x)" not in block or names["y"].shape == (2, 4, 5, 8)
+    elif "equinox" in block:
+        eqx, optax = map(pytest.importorskip, ("equinox", "optax"))
+        network, optimizer = eqx.nn.Conv2d(1, 8, 3, key=KEY), optax.adam(1)
+        names |= {"eqx": eqx, "network": network, "optimizer": optimizer}
+        exec(block.split("; ")[1].split("\n")[0], names)
+        exec(block, names)
+        moved = eqx.filter((names["network"], names["state"]), eqx.is_array)
+    elif "cudnn" in block:
+        arrays = dict.fromkeys("qkv", jax.numpy.ones((1, 8, 2, 64), jax.numpy.bfloat16))
+        implementation = "cudnn" if jax.default_backend() == "gpu" else "xla"
+        exec(block.replace("cudnn", implementation), names | arrays)
+        return
+    else:
+        pytest.importorskip("jax2onnx")
+        exec(block, names)
+        assert (folder / "attend.onnx").exists()
+        # A call in the same process.
+        assert names["attend"](jax.numpy.ones((4, 4)))[0].tolist() == [1, 0, 0, 0]
+        return
+    if "everywhere" in block:
+        assert {len(leaf.devices()) for leaf in jax.tree.leaves(moved)} == {2}
+
+
+KEY = jax.random.key(0)
+
+
+@pytest.mark.slow
+def test_a_layer_that_pads_is_padding_before_the_layer():
+    """The calls of equinox in a sentence."""
+    eqx = pytest.importorskip("equinox")
+    text = TEXTS["docs/tutorials/network.md"]
+    calls = re.findall(r"`(eqx\.nn\.Conv2d\(.*?)\)`", text)
+    alone, padded = (eval(f"{x}, key=key)", {"eqx": eqx, "key": KEY}) for x in calls)
+    x = jax.numpy.arange(20.0).reshape(1, 4, 5)
+    wide = eval(re.search(r"`(dml\.padding\([^`]*)`", text)[1], {"dml": dmljax, "x": x})
+    np.testing.assert_array_equal(alone(wide), padded(x))
 
 
 @pytest.mark.slow
@@ -111,18 +187,6 @@ def test_the_first_minute_sees_a_wrong_result(folder, capsys, monkeypatch):
     lines = capsys.readouterr().out.splitlines()
     (line,) = (line for line in lines if line.startswith("jax.numpy, a scatter"))
     assert line.split()[-2:] == ["False", "False"]
-
-
-def test_the_lines_to_onnx(folder):
-    """An export, and then a call in the same process."""
-    pytest.importorskip("jax2onnx")
-    (block,) = re.findall(
-        r"(import jax2onnx.*?)```", TEXTS["docs/how_to/export.md"], re.S
-    )
-    names = {"jax": jax, "jnp": jax.numpy, "dml": dmljax}
-    exec(block, names)
-    assert (folder / "attend.onnx").exists()
-    assert names["attend"](jax.numpy.ones((4, 4)))[0].tolist() == [1, 0, 0, 0]
 
 
 def test_every_recipe_shows_what_it_prints():
@@ -182,72 +246,6 @@ def test_commands_print_the_output_on_the_pages(arguments, shown, capsys):
     assert printed.out + printed.err == shown
 
 
-# WHAT STAYS, AND WHAT A RELEASE PROMISES
-
-
-def test_what_stays_exists():
-    """Fault: the section names what does not exist."""
-    functions, parts, *_ = re.findall(
-        r"^- (.*?)[;.]$", section("docs/start.md", "What stays"), re.M
-    )
-    parts = parts.replace("the result of `nonzero_coordinates`: ", "")
-    kept = dmljax.nonzero_coordinates(jax.numpy.ones(3, bool), size=2)
-    for owner, line in (dmljax, functions), (kept, parts):
-        assert [x for x in re.findall(r"`(\w+)`", line) if not hasattr(owner, x)] == []
-
-
-def test_the_versions_of_python_and_jax_agree():
-    """Faults: another lowest Python on a page, a classifier that README lacks."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
-    text = "\n".join(project["classifiers"])
-    pythons = re.findall(r"^Programming Language :: Python :: (3\..*)$", text, re.M)
-    (jax_version,) = re.findall(r"'jax>=([\d.]+)'", str(project["dependencies"]))
-    assert project["requires-python"] == f">={pythons[0]}"
-    between = f"{pythons[0]} to {pythons[-1]}"
-    stays = " ".join(section("docs/start.md", "What stays").split())
-    assert f"runs with Python {between}, and with each JAX from {jax_version} " in stays
-    python, jax_row = re.findall(r"^\| (?:Python|JAX) \|.*$", TEXTS["README.md"], re.M)
-    assert f"| {between} |" in python
-    assert f"| {jax_version} or later |" in jax_row
-    assert set(re.findall(r"3\.\d+", python)) == set(pythons)
-
-
-def test_a_release_is_checked():
-    """Faults: another pattern of tags, or `nox -s wheel` without the tag."""
-    text = (ROOT / ".github/workflows/release.yml").read_text()
-    assert '\n    tags: ["v*"]\n' in text
-    assert 'nox -s wheel -- "$GITHUB_REF_NAME"\n' in text
-    assert "\n    needs: build\n" in text
-
-
-def test_the_options_in_the_changelog_exist(capsys):
-    """Fault: a line says to write an option that does not exist."""
-    gone = {"--max-memory", "--timing"}
-    named = set(re.findall(r"`(--[\w-]+)", TEXTS["CHANGELOG.md"]))
-    main(["run", "--help"])
-    assert named - gone <= set(re.findall(r"--[\w-]+", capsys.readouterr().out))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("wrong", ["", "dmljax/py.typed", "tests/test_padding.py"])
-def test_the_names_in_a_wheel_are_compared(wrong, tmp_path, monkeypatch):
-    """Fault: a wheel that lacks a file passes."""
-    pytest.importorskip("nox")
-    monkeypatch.chdir(ROOT)
-    monkeypatch.syspath_prepend(ROOT)
-    noxfile = importlib.import_module("noxfile")
-    info = "dmljax-1.dist-info"
-    files = "METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"
-    names = {"dmljax/py.typed", *(f"{info}/{name}" for name in files)}
-    names |= {str(path.relative_to(ROOT)) for path in (ROOT / "dmljax").rglob("*.py")}
-    with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
-        for name in names ^ {wrong} - {""}:
-            archive.writestr(name, "\nLicense-Expression: Apache-2.0\n")
-    error = pytest.raises(AssertionError) if wrong else contextlib.nullcontext()
-    with error:
-        noxfile.check_names(tmp_path / "a.whl", pathlib.Path("dmljax-1.tar.gz"))
-
-
 # NAMES AND LINKS
 
 
@@ -260,6 +258,74 @@ def test_every_public_name_is_documented():
     expected |= {f"numpy.{name}" for name in dmljax.numpy.__all__}
     expected |= {f"onnx.{name}" for name in dmljax.onnx.__all__}
     assert set(listed) == expected
+
+
+PREFIXES = {"dml": "dmljax", "dnp": "dmljax.numpy", "dox": "dmljax.onnx"}
+PREFIXES |= {"jnp": "jax.numpy", "lax": "jax.lax", "np": "numpy"}
+DOTTED = re.compile(
+    r"(?<![\w./'\"])(dml|dmljax|dnp|dox|jnp|jax|lax|np)((?:\.[a-zA-Z]\w*)+)"
+)
+
+
+def named(text):
+    """The object with a dotted name; None if there is none."""
+    prefix, name = DOTTED.fullmatch(text).groups()
+    return pydoc.locate(PREFIXES.get(prefix, prefix) + name)
+
+
+def inline(text):
+    """The code in the sentences of a page."""
+    return re.findall(r"`([^`]+)`", FENCED.sub("", text))
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_names_and_arguments_on_a_page_exist(page):
+    """Fault: a function or an argument is misspelt, in a sentence or a comment."""
+    names = {found[0] for found in DOTTED.finditer(TEXTS[page])}
+    assert {name for name in names if named(name) is None} == set()
+    of_a_result = re.findall(r"\bkept\.(\w+)", TEXTS[page])
+    assert {*of_a_result} <= {*dir(dmljax.NonzeroCoordinates)}
+    for call in calls(inline(TEXTS[page])):
+        function = ast.unparse(call.func)
+        if re.match(r"d(ml|np|ox)\w*[.]", function) and DOTTED.fullmatch(function):
+            words = {word.arg: 0 for word in call.keywords}
+            inspect.signature(named(function)).bind_partial(*call.args, **words)
+
+
+def calls(codes):
+    for code in codes:
+        with contextlib.suppress(SyntaxError):
+            nodes = ast.walk(ast.parse(code))
+            yield from (node for node in nodes if isinstance(node, ast.Call))
+
+
+# Names of other modules and libraries, and of programs that no page has, are sources:
+# linear_call softmax_cross_entropy_with_integer_labels hop_length n_fft pad_mode
+# all_elements
+
+
+def test_words_with_an_underscore_are_in_the_sources():
+    """Fault: a name that is misspelt in a sentence, without its module."""
+    texts = [path.read_text() for path in SOURCES] + [block for *_, block in BLOCKS]
+    known = set(re.findall(r"\w+", "\n".join(texts))) | {path.stem for path in SOURCES}
+    known |= {*dir(jax), *dir(jax.numpy), *dir(jax.lax), *jax.config.values}
+    # The calls in PAGES run.
+    pages = TEXTS.keys() - PAGES.keys() - {"docs/development/lab_notes.md"}
+    codes = [code for page in pages for code in inline(TEXTS[page])]
+    words = re.findall(r"\b[a-z0-9]+_\w+|(?<=\w\.)[a-z]\w{3,}", "\n".join(codes))
+    assert set(words) - known == set()
+
+
+def test_paths_in_sentences_exist():
+    path = re.compile(r"[\w./]+[.](py|md|toml|yml)")
+    files = [f"/{file.relative_to(ROOT)}" for file in SOURCES] + [
+        f"/{x}" for x in TEXTS
+    ]
+    for page, text in TEXTS.items():
+        for name in filter(path.fullmatch, inline(text)):
+            # A file that a contributor adds
+            new = "tile" in name
+            assert new or any(x.endswith(f"/{name}") for x in files), f"{page}: {name}"
 
 
 def test_links_between_pages_lead_somewhere():
@@ -276,10 +342,77 @@ def test_links_between_pages_lead_somewhere():
 
 def anchors(text):
     """The anchors of a page on GitHub. On the site, Sphinx checks its own."""
-    found = re.findall(r"^#+ (.*)$", text, re.M)
+    found = re.findall(r"^#+ (.*)$", FENCED.sub("", text), re.M)
     return {re.sub(r"[^\w -]", "", each).lower().replace(" ", "-") for each in found}
 
 
-def test_the_version_is_in_the_changelog_and_the_citation():
-    assert f"## {dmljax.__version__}" in TEXTS["CHANGELOG.md"]
-    assert f"\nversion: {dmljax.__version__}\n" in (ROOT / "CITATION.cff").read_text()
+PICTURE = re.compile(r"!\[([^\]]+)\]\(([^)]+\.svg)\)(?:\n.*\(\./(.*)\.md\))?")
+
+
+def test_each_picture_has_its_own_words():
+    """Faults: two pictures or two descriptions are exchanged, or a picture is lost."""
+    of_words = re.compile(r"[a-z]{3,}|\d+")
+    for page, text in TEXTS.items():
+        pictures = []
+        for description, file, linked in PICTURE.findall(text):
+            path = (ROOT / page).parent / file
+            if linked.isalpha():
+                assert path.stem == f"gallery_{linked}"
+                continue
+            drawn = re.findall(r"<(?:title|text).*?>([^<]+)<", path.read_text())
+            words = of_words.findall(f"{path.stem} {drawn}".lower().replace("_", " "))
+            pictures.append((set(of_words.findall(description.lower())), set(words)))
+
+        def fit(one, other):
+            return len(one[0] & other[1]) / len(other[1]) ** 0.5
+
+        for one, two in itertools.combinations(pictures, 2):
+            assert fit(one, one) + fit(two, two) > fit(one, two) + fit(two, one), page
+    shown = {
+        pathlib.Path(file).name
+        for text in TEXTS.values()
+        for _, file, _ in PICTURE.findall(text)
+    }
+    assert shown >= {path.name for path in (ROOT / "docs/pictures").iterdir()}
+
+
+# THE SITE
+
+
+def test_every_page_is_in_a_table_of_contents():
+    docs = {page for page in TEXTS if re.match("docs/(?!models/)", page)}
+    listed = {
+        f"docs{name}.md" if name[0] == "/" else f"{posixpath.dirname(page)}/{name}.md"
+        for page, language, block in BLOCKS
+        if language == "{toctree}"
+        for name in re.findall(r"^(?!:)(?:.*<)?([\w/]+)>?$", block, re.MULTILINE)
+    }
+    assert docs - {"docs/index.md"} <= listed
+    assert {page for page in listed if "benchmarks_" not in page} <= docs
+
+
+def test_what_a_page_includes_is_there_once():
+    """Faults: the site's table of functions begins or ends at another line."""
+    for page, language, block in BLOCKS:
+        if language.startswith("{include}"):
+            path = (ROOT / page).parent / language.removeprefix("{include} ")
+            marks = re.findall(":(?:start-after|end-before): (.*)", block)
+            begin, end = (path.read_text().split(mark) for mark in marks)
+            assert (len(begin), len(end), len(begin[0]) < len(end[0])) == (2, 2, True)
+
+
+def test_searched_words_are_in_the_index_and_on_their_pages():
+    """A main entry is the first result; tests/project/test_site.py searches for it."""
+    values = dict(re.findall(r"^(SEARCHED) = ({.*?^})", CONF, re.M | re.S))
+    values |= dict(re.findall(r"^(ANSWERS) = ({.*?^})", SITE, re.M | re.S))
+    searched, answers = (ast.literal_eval(values[x]) for x in ("SEARCHED", "ANSWERS"))
+    listed = {word.lower(): page for page, words in searched.items() for word in words}
+    for word, page in answers.items():
+        assert listed[word.lower()] == page
+    for word, page in listed.items():
+        assert word in " ".join(TEXTS[f"docs/{page}.md"].lower().split())
+    assert listed.keys() - {word.lower() for word in answers} == set()
+
+
+CONF = (ROOT / "docs/conf.py").read_text()
+SITE = (ROOT / "tests/project/test_site.py").read_text()

@@ -89,6 +89,23 @@ ANSWERS = {
     "neighbour list": "recipes",
     "hard negatives": "recipes",
     "channels first": "recipes",
+    "which function": "index",
+    "NMS": "recipes",
+    "pack sequences": "recipes",
+    "partition": "recipes",
+    "unique": "recipes",
+    "attention mask": "tutorials/attention",
+    "softmax": "tutorials/attention",
+    "training step": "tutorials/compact",
+    "optax": "tutorials/compact",
+    "several GPUs": "tutorials/devices",
+    "top-2 experts": "tutorials/experts",
+    "ragged_dot": "tutorials/experts",
+    "augmentation": "tutorials/images",
+    "frames": "tutorials/images",
+    "spectrogram": "tutorials/images",
+    "audio": "tutorials/images",
+    "ReflectionPad2d": "tutorials/network",
 }
 
 

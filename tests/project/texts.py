@@ -9,6 +9,13 @@ TEXTS = {
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     if "_build" not in path.parts
 }
+FOLDERS = ["dmljax", "tests", "benchmarks", "docs", ".github"]
+FILES = [path for folder in FOLDERS for path in (ROOT / folder).rglob("*.*")]
+SOURCES = [
+    path
+    for path in (*ROOT.glob("*.*"), *FILES)
+    if path.suffix in (".py", ".yml", ".toml", ".json") and "_build" not in path.parts
+]
 
 
 def section(page, heading):
