@@ -446,8 +446,6 @@ def _as_fill(value: Any) -> Array:
 
     Saturates instead of wrapping: all coordinates out of range behave the same.
     """
-    if is_symbolic_dim(value):
-        return jnp.asarray(value)
     array = as_array("fill_value", _as_scalar("fill_value", value))
     if not is_integer(array.dtype):
         raise ArgumentTypeError(

@@ -103,6 +103,9 @@ def rows_of_nonzero():
     yield dox.nonzero(X[:1], size=4, fill_value=(3, 2)), [[0, 0, 0, 3], [1, 2, 3, 2]]
     for fill in (9, np.int8(9), jnp.int32(9), np.uint8(9), jnp.uint32(9)):
         yield dox.nonzero(CUBE[0, 0], size=4, fill_value=fill), [[1, 2, 9, 9]]
+    last = min(2**32 - 1, jnp.iinfo(jnp.result_type(int)).max)
+    fill = jnp.uint32(2**32 - 1)  # a fault: it wraps
+    yield dox.nonzero(CUBE[0, 0], size=3, fill_value=fill), [[1, 2, last]]
     # With this fill, `x[x > 3] = -1` may have too large a size.
     places = tuple(dox.nonzero(X > 3, size=6, fill_value=X.shape))
     changed = jnp.asarray(X).at[places].set(-1, mode="drop")
@@ -115,6 +118,7 @@ def rows_of_diagonals():
     ks |= {9: 2**31 - 1, 10: far}
     for near, k in ks.items():
         yield dox.trilu(CUBE, k), np.triu(CUBE, near)
+        yield dox.trilu(X, k, upper=1), np.triu(X, near)
         yield dox.trilu(X, k, upper=0), np.tril(X, near)
         yield dox.eye_like(CUBE[0], k=k), np.eye(3, 4, near, np.int8)
     for number, dtype in {1: "float32", 3: "int8", 6: "int32", 9: "bool"}.items():
@@ -188,7 +192,8 @@ def test_symbolic_sizes():
     @jax.jit
     def program(x):
         lit = dox.one_hot(x, x.shape[0], OFF_ON)
-        chosen = dox.compress(dox.trilu(lit), x[0], axis=1, size=3)
+        triangle = dox.trilu(lit, x.shape[0] - 2)
+        chosen = dox.compress(triangle, x[0], axis=1, size=3)
         ends = [-1, 0, 2, x.shape[1]]
         padded = dox.pad(dox.where(x > 1, x, x[:1]), ends, mode="edge")
         found = dox.nonzero(x, size=12, fill_value=x.shape)
@@ -328,7 +333,24 @@ def test_errors_of_diagonals():
     eye_like("x has sizes {2,3,4}; it must have two dim", CUBE)
     eye_like(f"k {INTEGER}", X, k=0.5, error=TypeError)
     eye_like("dtype...'string'...data type", X, dtype=8, error=TypeError)
-    eye_like("dtype...99...data type", X, dtype=np.int8(99), error=TypeError)
+    for dtype in (np.int8(-1), 17):
+        eye_like(f"dtype...{dtype}...data type", X, dtype=dtype, error=TypeError)
+    eye_like("the result (dtype) has data type FLOAT64, which needs", X, dtype=11)
+
+
+# The types of the numbers 1 to 16, typed a second time. Number 8 is a string.
+TYPES = (
+    "float32 uint8 int8 uint16 int16 int32 int64 . bool float16 float64 uint32 uint64 "
+    "complex64 complex128 bfloat16"
+)
+
+
+def test_types_and_devices_of_eye_like(x64):
+    x = jax.device_put(X, jax.devices()[-1])
+    for number, name in enumerate(TYPES.split(), 1):
+        if name != ".":
+            assert jax.eval_shape(partial(dox.eye_like, dtype=number), x).dtype == name
+    assert dox.eye_like(x).devices() == x.devices()
 
 
 # dmljax's functions for ONNX's nodes.
