@@ -32,6 +32,9 @@ def test_content_that_is_no_model(folder):
     (folder / "m.json").write_text("[" * 100_000)
     assert m.refusal(folder / "m.json").endswith("m.json': it is nested too deeply.")
     assert "model: its content is not JSON: " in m.refusal({"commands": np.ones(3)})
+    for wrong in (None, b"m.json", [{}]):  # None would be standard input
+        with pytest.raises(TypeError, match="it must be the path of a file, or a dict"):
+            dmljax.run_model(wrong)
     circular = {}
     circular["commands"] = circular
     assert "model: its content is not JSON: Circular" in m.refusal(circular)
