@@ -122,6 +122,7 @@ NO_TYPES += ["float6_e2m3fn", "float6_e3m2fn"]
         (np.ma.masked_array(1, True), f"is a masked array{MASKED}"),
         (jax.random.key(0), f"has elements of type key<fry>{ELEMENTS}{KEYS}"),
         (DESCRIBED, f"{NO_ARRAY}{NO_ELEMENTS}"),
+        (Parameter, f"{NO_ARRAY}type."),  # a class of arrays
     ],
 )
 def test_values_that_are_no_arrays(value, text):
@@ -174,8 +175,9 @@ def test_a_description_is_no_array(function, arguments, options):
 @pytest.mark.parametrize("dtype", NO_TYPES)
 def test_elements_that_are_no_numbers(dtype):
     array = np.ones((2, 3), dtype)
-    native = NATIVE * dtype.startswith(">")
-    assert_no_array(array, f"has elements of type {array.dtype}{ELEMENTS}{native}")
+    remedy = NATIVE * dtype.startswith(">")
+    remedy += " Floats of 6 bits are not supp" * dtype.startswith("float6")
+    assert_no_array(array, f"has elements of type {array.dtype}{ELEMENTS}{remedy}")
 
 
 def edges(dtype):
@@ -242,9 +244,11 @@ def test_wide_types_need_x64(dtype):
     array = np.ones((2, 3), dtype)
     with jax.enable_x64(True):
         of_jax = jax.device_put(array)
+    narrow = str(jax.dtypes.canonicalize_dtype(dtype))
     text = (
         f"has data type {dtype.upper()}, which needs JAX's x64 mode. Turn it on with "
-        "jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If"
+        "jax.config.update('jax_enable_x64', True) or JAX_ENABLE_X64=1. If "
+        f"{narrow.upper()} holds the values, use it: .astype('{narrow}') converts"
     )
     assert_no_array(of_jax, text, DescriptorError)
     # A tensor of a descriptor keeps its type, which is FLOAT32. So does a value.
@@ -291,7 +295,8 @@ def test_integers_that_do_not_fit_in_32_bits(value):
     for name in ("indices", "nonzero", "padding", "diagonal", "a"):
         operator, argument, _, call = PLACES[name]
         kind = "INT32" if abs(value) < 2**62 else "UINT32"
-        text = f"{argument} has an element {value}, which {kind} does not hold"
+        text = f"{argument} has an element {value}, which {kind} does not hold. "
+        text += f"{array.dtype.name.upper()} needs"
         assert_refused(operator, text, call, array)
         assert_refused(operator, text, jax.jit(partial(call, array)))
     assert_refused("PADDING", f"x (InputTensor) has an element {value}", pad, value)
@@ -387,6 +392,7 @@ def assert_last(found, expected):
         ("uint64", [2**64 - 1]),
         # NumPy's numbers of 64 bits are Python's: sums, means and constants.
         ("bfloat16", [np.float64(0.5), np.array(0.5), np.mean([0, 1]), np.int64(3)]),
+        ("bfloat16", [Parameter(np.float64(0.5))]),
         ("float32", [np.float64(0.1), np.uint64(2**40), np.float64(np.nan)]),
         ("complex64", [np.complex128(1j), np.array(2j), np.float64(0.5)]),
         ("uint8", [np.int64(255), np.array(7), np.uint64(7), np.float64(7)]),
@@ -538,9 +544,12 @@ def test_a_new_number_compiles_nothing(name):
 
 
 def test_wrong_float_attributes():
-    for value in (1j, np.complex64(1j), HUGE, -HUGE, "1", True, None):
+    others = "1", True, None, np.timedelta64(1, "s")
+    for value in (1j, np.complex64(1j), HUGE, -HUGE, *others):
         text = "X is ...; it must be a real number that a floating-point type holds"
         assert_refused("CHECK_FLOAT", text, public(check_float), "X", value)
+    for value in (np.int8(1), np.float16(1), int(np.finfo(float).max)):
+        check_float("X", value)
 
 
 # INTEGERS AND SIZES
@@ -600,7 +609,8 @@ def test_wrong_integers(operator, name, call):
 )
 def test_wrong_sequences_of_integers(operator, name, call):
     masked = np.ma.masked_array([1, 1])
-    for value in (5, "34", np.array(3), {3}, jnp.ones(2, int), masked):
+    texts = "34", b"34", bytearray(2), memoryview(b"34")
+    for value in (5, *texts, np.array(3), {3}, jnp.ones(2, int), masked):
         kind = type(value).__name__
         text = f"{name} must be a sequence of integers, one for each axis, not {kind}"
         assert_refused(operator, text, call, value, error=TypeError)
@@ -635,7 +645,10 @@ def test_wrong_dtypes():
     make = partial(diagonal_matrix1, shape=(2, 2))
     for dtype, text in (
         ("object", f"object{ELEMENTS}"),
-        ("float31", "'float31'; it must be a data type such as jnp.float32"),
+        *(
+            (wrong, f"{wrong!r}; it must be a data type such as jnp.float32")
+            for wrong in ("float31", ("f4", -1), VALUE, jnp.float32(7), VALUES)
+        ),
     ):
         text = f"dtype is {text}"
         assert_refused(DIAGONAL, text, make, dtype=dtype, error=TypeError)

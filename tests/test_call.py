@@ -21,8 +21,8 @@ MOST = 2**32 - 1
         ((), lambda x: dmljax.diagonal_matrix1(shape=(2**31, 0)), (2**31, 0)),
         (
             (),
-            lambda x: dmljax.diagonal_matrix1(shape=(0, 2**31 - 1)),
-            (0, 2**31 - 1),
+            lambda x: dmljax.diagonal_matrix1(shape=(2**28, 2**31 - 1)),
+            (2**28, 2**31 - 1),
         ),
         (
             (1, 0),
@@ -47,7 +47,7 @@ LONG = 1, 2**31
     [
         (LONG, lambda x: dmljax.one_hot(x, BOTH, size=2**31 - 1, axis=0)),
         (LONG, lambda x: dmljax.padding(x, (2**30, 0), (0, 0))),
-        ((), lambda x: dmljax.diagonal_matrix1(shape=(2**20, 2**20, 2**20))),
+        ((), lambda x: dmljax.diagonal_matrix1(shape=(2**20, 2**20, 2**19))),
         ((2**31 - 1, 2**29), lambda x: find(x[:, 0]).take(x)),
         ((3, 2**31 - 1, 2), lambda x: dnp.compress(x[:, 0, 0], x, 0, size=MOST)),
         ((2**28,), lambda x: dox.where(x[:, None] > 0, x, x[:, None, None])),

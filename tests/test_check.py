@@ -82,6 +82,8 @@ FOUND = dmljax.nonzero_coordinates(X)
         ("NonzeroCoordinates.put", "where=, not mask", FOUND.put),
         ("NonzeroCoordinates.add", "where=, not fill_value", FOUND.add),
         ("dmljax.numpy.nonzero", "fill_value=, not fill", dnp.nonzero),
+        # Fault: it takes constant_values=, end_values=.
+        ("dmljax.numpy.pad", "constant_values=, not constant_value", dnp.pad),
         ("dmljax.onnx.trilu", "x=, k=, upper=, not diagonal", dox.trilu),
         ("ELEMENT_WISE_IF", "no keywords, not a_value", dmljax.element_wise_if),
     ],
@@ -170,6 +172,7 @@ def test_symbolic_sizes():
         (as_json, True, "true"),
         (as_json, {"ä": [1, 2.5]}, '{"ä": [1, 2.5]}'),
         (as_json, {1: {2}}, '{"1": "{2}"}'),
+        (as_json, {(1,): 2}, "{}"),
         (as_json, "a\n", "'a\\n'"),
         (as_json, [0] * 99, f"{str([0] * 99)[:57]}... (297 characters)"),
         (as_json, HUGE, "too long to show (of type int)"),

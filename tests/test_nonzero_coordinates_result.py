@@ -124,6 +124,12 @@ def test_repr_is_short():
         "count=[2, 2], overflow=bool[2], coordinates=uint32[2]",
     )
     assert shown == [f"NonzeroCoordinates({n}, sizes=(8,), parts=2)" for n in fields]
+    # Faults: 8 counts are too many, or 9 are few; sizes=None; a donated count is read.
+    for parts, text in ((8, "count=[0, 1, "), (9, "count=uint32[9]")):
+        assert text in repr(find(np.resize(MASK, parts), parts=parts))
+    assert repr(known._make(known)).endswith(", coordinates=uint32[2,1,1])")
+    known.count.delete()
+    assert "count=uint32[2], overflow=bool[2]" in repr(known)
 
 
 @pytest.mark.parametrize(
@@ -137,9 +143,10 @@ def test_repr_is_short():
     ],
 )
 def test_a_result_keeps_the_sizes(passed):
-    found = passed(find(MASK, size=5))
+    kept = find(MASK, size=3, parts=2)
+    found = passed(kept)
     assert type(found) is dmljax.NonzeroCoordinates
-    assert_same(found.take(numbers(8)), taken(MASK, numbers(8), 5))
+    assert_same(found.take(numbers(8)), kept.take(numbers(8)))
     refused("it must begin with {8}", found.take, numbers(7))
 
 
@@ -531,10 +538,12 @@ def test_wrong_arrays():
         take,
         x[None],
     )
-    refused("x has sizes {8}; it must begin with {4,8}", batch.take, MASK)
+    text = "x has sizes {8}; it must begin with {4,8}...The first, {4}, are those of"
+    refused(text, batch.take, MASK)
     sizes = "rows has {4,2}, while take(x) for x of sizes {8,2} has {5,2}; both must"
     refused(sizes, put, x, rows[1:])
     refused("For one value, write jnp.where(mask, x + rows, x).", add, x, x[0, 0])
+    refused("For one value, write jnp.where(mask, rows, x).", put, x, x[0, 0])
     types = "rows has INT8, while x has FLOAT32;...Write rows.astype('float32')."
     refused(types, put, x, rows.astype(np.int8))
     types = "rows has INT32, while x has FLOAT32;...FLOAT32 does not hold every value"
@@ -644,7 +653,7 @@ def test_results_that_do_not_fit():
             jax.jit(lambda found: found)(type(whole)(*whole)),
         ],
         # Fault: replaced coordinates change why such a result can't take rows.
-        "one of a descriptor...Call dmljax.nonzero_coordinates": [
+        "a descriptor returned this...Call dmljax.nonzero_coordinates": [
             described,
             described._replace(coordinates=described.coordinates[:1]),
         ],
@@ -653,6 +662,9 @@ def test_results_that_do_not_fit():
             copy.copy(whole._replace(coordinates=whole.coordinates)),
         ],
         "sizes {1}...they are no whole result of parts=2": [part],
+        "sizes {2}...they are no whole result. Use": [
+            whole._replace(count=whole.coordinates[:2, 0])
+        ],
     }
     for text, results in texts.items():
         for found in results:

@@ -601,6 +601,7 @@ def test_wrong_types():
     wrong("pad_width must be an integer", dnp.pad, X, 1.5)
     # Fault: the coordinates of the condition, if `y` is missing.
     wrong("where requires", dnp.where, X, X)
+    wrong("where requires", dnp.where, X, None, X)
     wrong("pad_width must be an integer", dnp.pad, X, {0: 1.5})
     wrong("an axis of pad_width must be an integer", dnp.pad, X, {0: 1, "x": 1})
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
@@ -609,6 +610,8 @@ def test_wrong_types():
     wrong("fill_value must be a number", dnp.extract, X, X, fill_value=None)
     wrong("triu: k is 0.5; it must be an integer", dnp.triu, X, 0.5)
     wrong("tril: k has data type FLOAT32; it must", dnp.tril, X, jnp.float32(1))
+    bound = "nonzero: size is traced; it must be an upper bound of the count"
+    wrong(bound, jax.jit(lambda n: dnp.nonzero(X, size=n)), 1)
     for argument, call in (
         ("axis", lambda n: dnp.compress(COUNTS, X, n, size=1)),
         ("axis", lambda n: dnp.one_hot(X, 3, axis=n)),
@@ -633,33 +636,39 @@ def test_three_arguments_of_where_refuse_the_options_of_one(option):
 
 def test_wrong_values():
     wrong = partial(refused, ValueError)
-    wrong("none may be negative", dnp.pad, X, (1, -1))
+    # A planted fault: the widths at one end are not checked.
+    for pair in ((1, -1), (-1, 2)):
+        text = re.escape(f"pad_width is [{pair}, (0, 0)]; none may be negative")
+        wrong(text, dnp.pad, X, (pair, (0, 0)))
     wrong("array has an element 1099511627776", dnp.pad, 2**40, 1)
-    wrong("pad_width has sizes", dnp.pad, X, (1, 2, 3))
+    wrong("pad_width has sizes .* each of the 2 axes", dnp.pad, X, (1, 2, 3))
     wrong(r"pad_width is \(\(1,\), .* a pair", dnp.pad, X, ((1,), (1, 2)))
     wrong("pad_width names axis 1 twice", dnp.pad, X, {1: 1, -1: 2})
     # A planted fault: the key is remembered, and not its axis.
     wrong("pad_width names axis 1 twice", dnp.pad, X, {-1: 2, 1: 1})
     wrong(r"an axis of pad_width is 2; .* \[-2, 2\)", dnp.pad, X, {2: 1})
-    wrong(r"pad_width\[0\] is \(1, 2, 3\); .* a pair", dnp.pad, X, {0: (1, 2, 3)})
+    wrong(r"pad_width\[-1\] is \(1, 2, 3\); .* a pair", dnp.pad, X, {-1: (1, 2, 3)})
     # A planted fault: a single number in a tuple is taken for both sides.
     wrong(r"pad_width\[0\] is \(1,\); .* a pair", dnp.pad, X, {0: (1,)})
     wrong("none may be negative", dnp.pad, X, {0: (0, -1)})
     wrong("values has sizes", dnp.pad, X, 1, constant_values=(1, 2, 3))
     wrong("nothing to repeat", dnp.pad, EMPTY, 1, "edge")
-    wrong("atleast_1d", dnp.nonzero, np.array(3))
-    for fill in ((1, 2, 3), [1, 2]):
+    wrong(r"condition has .*atleast_1d\(condition\)", dnp.where, np.array(3))
+    for fill in ((1, 2, 3), (1,), [1, 2]):
         wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=fill)
-    wrong("it must have one dimension", dnp.compress, X, X)
-    wrong("past the end", dnp.compress, jnp.asarray(COUNTS), COUNTS[:4])
+    wrong("condition has .* must have one dimension", dnp.compress, X, COUNTS)
+    wrong("past the end .* of 4 el", dnp.compress, jnp.asarray(COUNTS), COUNTS[:4])
     wrong("past the end", jax.jit(lambda x: dnp.compress(COUNTS, x)), COUNTS[:4])
     fill = np.array([1, 2])
     wrong("extract: fill_value has", dnp.extract, X, X, size=1, fill_value=fill)
-    wrong("or a slice of sizes", dnp.compress, X[0], X.T, 0, size=4, fill_value=X.T)
+    wrong(
+        r"or a slice of sizes \{3\}", dnp.compress, X[0], X.T, 0, size=4, fill_value=X.T
+    )
     for value, mode in itertools.product((3, 0, np.zeros(2)), MODES[1:]):
         text = f"constant_values is given, which mode='{mode}'"
         wrong(text, dnp.pad, X, 1, mode, constant_values=value)
-    wrong("no stat_length", dnp.pad, X, 1, "edge", stat_length=3)
+    for option in ("stat_length", "end_values"):
+        wrong("no stat_length and no end", dnp.pad, X, 1, "edge", **{option: 3})
     wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
     wrong(r"compress: axis is 5; it must be in \[-2, 2\)", dnp.compress, COUNTS, X, 5)
     wrong(r"one_hot: axis is 3; it must be in \[-3", dnp.one_hot, X, 3, axis=3)
