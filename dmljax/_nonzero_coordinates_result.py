@@ -109,9 +109,7 @@ parts=None)
 
     # The static data: the shape of the searched array, with text for a symbolic size,
     # the number of parts, and a key in `LOST`, which counts only without a shape.
-    _shape: tuple[int | str, ...] | None = None
-    _parts: int | None = None
-    _why: str = "made"
+    _static: Any = None, None, "made"
 
     def __repr__(self) -> str:
         """Shows a few counts, and otherwise types and sizes, also while traced."""
@@ -122,14 +120,11 @@ parts=None)
         elif hasattr(count, "shape"):
             overflow = jax.ShapeDtypeStruct(count.shape, bool)
         text = f"count={_brief(count)}, overflow={_brief(overflow)}"
-        text += f", coordinates={_brief_type(coordinates)}"
-        if self._shape is not None:
-            text += f", sizes={self._shape}, parts={self._parts}"
+        text += f", coordinates={_brief(coordinates, -1)}"
+        shape, parts, _ = self._static
+        if shape is not None:
+            text += f", sizes={shape}, parts={parts}"
         return f"NonzeroCoordinates({text})"
-
-    @property
-    def _static(self) -> tuple[Any, Any, str]:
-        return self._shape, self._parts, self._why
 
     def _replace(self, /, **outputs: Any) -> NonzeroCoordinates:
         shape, parts, why = self._static
@@ -169,7 +164,8 @@ parts=None)
     def _rows(self) -> int:
         # A descriptor's output has a row for each element, so no count is too large.
         # Its shape may be flat, and then does not tell the number of rows.
-        is_described = self._why == "descriptor"
+        *_, why = self._static
+        is_described = why == "descriptor"
         return MAX_ELEMENTS if is_described else self.coordinates.shape[-2]
 
     @property
@@ -186,8 +182,9 @@ parts=None)
         >>> kept.valid.tolist()
         [True, True, False]
         """
-        if self._why == "descriptor":
-            raise ArgumentError(LOST[self._why])
+        *_, why = self._static
+        if why == "descriptor":
+            raise ArgumentError(LOST[why])
         return _valid(self.count, self._rows)
 
     @overload
@@ -337,7 +334,7 @@ def nonzero_result(
 ) -> NonzeroCoordinates:
     """Makes a result of its arrays and its static data."""
     result = NonzeroCoordinates._make(outputs)
-    result._shape, result._parts, result._why = shape, parts, why
+    result._static = shape, parts, why
     return result
 
 
@@ -363,14 +360,10 @@ def _is_known(value: Any) -> bool:
     return value.is_fully_addressable and not value.is_deleted()
 
 
-def _brief(value: Any) -> str:
-    """Shows the elements of a known array of at most 8, and else its type."""
-    if _is_known(value) and value.size <= 8:
+def _brief(value: Any, most: int = 8) -> str:
+    """Shows the elements of a known array of at most `most`, and else its type."""
+    if _is_known(value) and value.size <= most:
         return as_python(np.asarray(value).tolist())
-    return _brief_type(value)
-
-
-def _brief_type(value: Any) -> str:
     if hasattr(value, "shape"):
         return f"{value.dtype}[{','.join(map(str, value.shape))}]"
     return as_python(value)
@@ -597,12 +590,12 @@ def _by_parts(
     coordinates (4, 2) become (1, 2) in the second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
-    parts = nonzero._parts
+    shape, parts, _ = nonzero._static
     *batch, rows, columns = nonzero.coordinates.shape
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
-    if not nonzero._shape:  # a scalar has the coordinate 0
+    if not shape:  # a scalar has the coordinate 0
         x = x.reshape(*batch, 1, *x.shape[len(batch) :])
     if parts is not None:
         axis = len(batch) - 1

@@ -134,53 +134,42 @@ class OperatorDesc(abc.ABC, Generic[Result]):
           DescriptorError: if a rule is broken.
           TypeError: if a field must be an integer or a sequence, and is not.
         """
-        with Naming(self.operator):
-            # Each check relies on the checks before it. A user's descriptor may have
-            # methods of the same names, hence two underscores.
-            self.__check_fields()
-            self.__check_tensors(level)
-            self.__check_outputs(level)
-
-    def __check_fields(self) -> None:
-        """Requires values of the annotated types."""
-        for name, field in fields_of(type(self)).items():
-            value = getattr(self, field.name)
-            if value is None and field.default is None:
-                continue
-            if field.type in CHECKS:
-                CHECKS[field.type](name, value)
-            elif hasattr(field.type, "__members__"):
-                as_member(name, value, field.type)
-            elif not isinstance(value, field.type):
-                raise ArgumentError(
-                    f"{name} is {as_python(value)}; it must be {field.type.__name__}."
-                )
-
-    def __check_tensors(self, level: FeatureLevel) -> None:
-        """Checks each tensor by itself, then their types."""
         tensors = self.tensors()
         named = {c_name(name): tensor for name, tensor in tensors.items()}
-        for name, tensor in tensors.items():
-            check_tensor(c_name(name), tensor, output=name in self.outputs)
-        check_support(self.support, level, named)
-        for name, tensor in named.items():
-            check_x64(f"tensor '{name}'", tensor.dtype)
-        same = (name for name in self.same_type if name in tensors)
-        types = {c_name(name): tensors[name].dtype for name in same}
-        require_same("data types", types)
-
-    def __check_outputs(self, level: FeatureLevel) -> None:
-        """Requires the sizes that the inputs and attributes give."""
-        shapes = self.output_shapes(level)
-        for (name, tensor), shape in zip(
-            self.output_tensors().items(), shapes, strict=True
-        ):
-            if tensor.sizes != shape:
-                raise ArgumentError(
-                    f"mismatched tensor sizes. Tensor '{c_name(name)}' has "
-                    f"{show(tensor.sizes)}, while the inputs and attributes give it "
-                    f"{show(shape)}; both must be the same."
-                )
+        # Each check relies on the checks before it.
+        with Naming(self.operator):
+            for name, field in fields_of(type(self)).items():
+                value = getattr(self, field.name)
+                if value is None and field.default is None:
+                    continue
+                if field.type in CHECKS:
+                    CHECKS[field.type](name, value)
+                elif hasattr(field.type, "__members__"):
+                    as_member(name, value, field.type)
+                elif not isinstance(value, field.type):
+                    must_be = field.type.__name__
+                    raise ArgumentError(
+                        f"{name} is {as_python(value)}; it must be {must_be}."
+                    )
+            # The tensors, each by itself, and then their types.
+            for name, tensor in tensors.items():
+                check_tensor(c_name(name), tensor, output=name in self.outputs)
+            check_support(self.support, level, named)
+            for name, tensor in named.items():
+                check_x64(f"tensor '{name}'", tensor.dtype)
+            same = (name for name in self.same_type if name in tensors)
+            types = {c_name(name): tensors[name].dtype for name in same}
+            require_same("data types", types)
+            # The sizes that the inputs and attributes give.
+            shapes = self.output_shapes(level)
+            for name, shape in zip(self.outputs, shapes, strict=True):
+                sizes = tensors[name].sizes
+                if sizes != shape:
+                    raise ArgumentError(
+                        f"mismatched tensor sizes. Tensor '{c_name(name)}' has "
+                        f"{show(sizes)}, while the inputs and attributes give it "
+                        f"{show(shape)}; both must be the same."
+                    )
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
         """Requires the output's data type as the type of a scalar field."""

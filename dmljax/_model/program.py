@@ -31,9 +31,8 @@ def execute(model: Model, device: jax.Device | None) -> dict[Version, np.ndarray
         raise ModelError(
             f"{model.place}: the device could not run it: {one_line(str(error))}"
         ) from error
-    versions = {(name, ""): r.values for name, r in model.resources.items()}
-    versions.update(written)
-    return versions
+    initial = {(name, ""): r.values for name, r in model.resources.items()}
+    return {**initial, **written}
 
 
 def initial_state(model: Model) -> dict[str, np.ndarray]:
