@@ -260,21 +260,6 @@ def _diagonal_matrix1(
     return jnp.where(filled, on, off)
 
 
-def _is_ordered(begin: Array, end: Array) -> Array:
-    """Whether begin <= end, for integers of any two types.
-
-    We compare bounds before they saturate: the order of two bounds past all diagonals
-    decides between filling nothing and filling everything.
-    """
-    if begin.dtype == end.dtype:
-        return begin <= end
-    # Perhaps no type holds both. Numbers of one sign are in the order of their bits.
-    itemsize = max(begin.dtype.itemsize, end.dtype.itemsize)
-    unsigned = np.dtype(f"uint{8 * itemsize}")
-    is_below = begin.astype(unsigned) <= end.astype(unsigned)
-    return jnp.where((begin < 0) == (end < 0), is_below, begin < 0)
-
-
 def _spread(row: Array, column: Array, begin: Array, end: Array) -> Any:
     """Spreads bounds that are data over all elements.
 
@@ -282,7 +267,17 @@ def _spread(row: Array, column: Array, begin: Array, end: Array) -> Any:
     as INT32.
     """
     sharding = jax.typeof(row).sharding
-    scalars = _is_ordered(begin, end), *(saturate(n, row.dtype) for n in (begin, end))
+    # We compare bounds before they saturate: the order of two bounds past all diagonals
+    # decides between filling nothing and filling everything.
+    if begin.dtype == end.dtype:
+        is_ordered = begin <= end
+    else:
+        # Perhaps no type holds both. Numbers of one sign have the order of their bits.
+        itemsize = max(begin.dtype.itemsize, end.dtype.itemsize)
+        unsigned = np.dtype(f"uint{8 * itemsize}")
+        is_below = begin.astype(unsigned) <= end.astype(unsigned)
+        is_ordered = jnp.where((begin < 0) == (end < 0), is_below, begin < 0)
+    scalars = is_ordered, *(saturate(n, row.dtype) for n in (begin, end))
     is_ordered, begin, end = (
         lax.broadcast_in_dim(scalar, row.shape, (), out_sharding=sharding)
         for scalar in scalars

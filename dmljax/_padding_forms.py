@@ -380,24 +380,19 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
         # XLA joined bfloat16 element by element before JAX 0.11.2.
         joins = x.dtype != jnp.bfloat16 or VERSION >= (0, 11, 2)
     else:
-        # The kind of bfloat16 is "V": always gathered.
-        joins = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf" and _has_runs(x, axes)
+        # A join copies runs, whose elements differ only in their coordinates from the
+        # last padded axis on. Runs of 224 elements pay, and 64 do not: we chose a
+        # number in between. A gather copies single elements, or 16 and more behind this
+        # axis at once. The kind of bfloat16 is "V": always gathered.
+        last = axes[-1][0] if axes else x.ndim
+        run, behind = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
+        is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+        has_runs = are_known(*x.shape[last:]) and run >= 96 and behind < 16
+        joins = is_narrow and has_runs
     if joins:
         along = functools.partial(join, wide=gather_by_table)
         return by_axes(along, x, *value, **static, last_first=False)
     return by_axes(gather_by_table, x, *value, **static)
-
-
-def _has_runs(x: Array, axes: list[tuple[int, int, int]]) -> bool:
-    """Whether joining copies long runs, and a gather copies single elements.
-
-    A run has all elements with the same coordinates before the last padded axis.
-    Runs of 224 elements pay, and 64 do not: we chose a number in between. A gather
-    copies 16 elements and more behind this axis at once.
-    """
-    last = axes[-1][0] if axes else x.ndim
-    run, behind = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
-    return are_known(*x.shape[last:]) and run >= 96 and behind < 16
 
 
 def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:

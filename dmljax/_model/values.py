@@ -20,7 +20,6 @@ from dmljax._model.format import (
     Repeated,
     ResourceFields,
     SourceFile,
-    Steps,
 )
 
 
@@ -88,9 +87,20 @@ def _initial_values(fields: ResourceFields, folder: Path, room: Room) -> np.ndar
         )
     if isinstance(values, list):
         return _as_array(values, data_type, "initialValues")
-    if isinstance(values, Repeated | Steps):
-        return _generate(values, data_type, room)
-    return read_source(values.source_path, fields, folder, room)
+    if isinstance(values, SourceFile):
+        return read_source(values.source_path, fields, folder, room)
+    room.check(values.value_count, "it")
+    if isinstance(values, Repeated):
+        value = _as_array(values.value, data_type, "the field 'value'")
+        return np.full(values.value_count, value)
+    start = _as_array(values.value_start, data_type, "the field 'valueStart'")
+    delta = _as_array(values.value_delta, data_type, "the field 'valueDelta'")
+    array = np.full(values.value_count, delta)
+    array[:1] = start
+    # The sum is computed in the type, as the tool does it: floats are rounded in every
+    # step, and integers wrap around.
+    with np.errstate(over="ignore", invalid="ignore"):
+        return np.add.accumulate(array, dtype=array.dtype)
 
 
 def _as_array(values: Any, data_type: DataType, what: str) -> np.ndarray:
@@ -141,19 +151,3 @@ def _join_mixed(elements: list[Element], data_type: DataType) -> np.ndarray:
         number = _as_array(element.value, element.type, f"{what} 'value'")
         content += number.tobytes()
     return np.frombuffer(content, np.uint8)
-
-
-def _generate(values: Repeated | Steps, data_type: DataType, room: Room) -> np.ndarray:
-    """Makes repeated values or steps."""
-    room.check(values.value_count, "it")
-    if isinstance(values, Repeated):
-        value = _as_array(values.value, data_type, "the field 'value'")
-        return np.full(values.value_count, value)
-    start = _as_array(values.value_start, data_type, "the field 'valueStart'")
-    delta = _as_array(values.value_delta, data_type, "the field 'valueDelta'")
-    array = np.full(values.value_count, delta)
-    array[:1] = start
-    # The sum is computed in the type, as the tool does it: floats are rounded in every
-    # step, and integers wrap around.
-    with np.errstate(over="ignore", invalid="ignore"):
-        return np.add.accumulate(array, dtype=array.dtype)
