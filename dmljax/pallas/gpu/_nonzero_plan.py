@@ -30,8 +30,11 @@ class ShortPlan(Layout):
     """The plan for lines of at most a tile: a warp has a tile of whole lines."""
 
     posts = 0  # no programs share a line
-    warps = WARPS  # of a program
-    shared = ((WARPS * TILE, np.uint16),)  # lists: see `LongPlan.shared`
+
+    @property
+    def warps(self) -> int:
+        """The warps of a program."""
+        return WARPS
 
     @property
     def group(self) -> int:
@@ -52,6 +55,11 @@ class ShortPlan(Layout):
     def programs(self) -> int:
         """The programs of all lines."""
         return -(-self.lines // (self.lines_of_tile * self.warps))
+
+    @property
+    def shared(self) -> list[tuple[int, Any]]:
+        """The sizes and types of the shared memories of a `NonzeroProgram`."""
+        return [(self.warps * TILE, np.uint16)]  # lists
 
 
 class LongPlan(Layout):
