@@ -260,6 +260,10 @@ def test_errors_of_pad():
         for pads in ([-4, 1], [1, -4]):
             pad(left, X, pads, axes=[1], mode=mode)
     pad(f"pads {INTEGER}", X, [1.0] * 4, error=TypeError)
+    with pytest.raises(
+        TypeError, match=r"dmljax\.onnx\.pad: pads is traced; it must be"
+    ):
+        jax.jit(dox.pad)(X, WIDE)
     pad("constant_value has data type FLOAT32", CUBE, [0] * 6, X[0, 0])
     pad("constant_value has sizes {4}; it must be one number.", X, [0] * 4, X[0])
 

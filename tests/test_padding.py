@@ -3,7 +3,6 @@
 Its wrong calls are in tests/subjects/padding.py, its forms in test_padding_forms.py.
 """
 
-import dataclasses
 import functools
 
 import jax
@@ -23,17 +22,23 @@ from dmljax import (
 from dmljax._padding import _padding
 from tests.checks import assert_refused, assert_same
 from tests.samples import tensor
-from tests.subjects.padding import DESC, pad
+from tests.subjects.padding import pad
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
-LEVEL = FeatureLevel.V6_3
 
 
 def test_the_level_of_a_mode():
     """tests/fuzz/test_descriptors.py has the levels of all modes."""
-    text = "PaddingMode WRAP exists from feature level 6_4 on, while...asked for is 6_3"
-    desc = dataclasses.replace(DESC, padding_mode=PaddingMode.WRAP)
-    assert_refused("PADDING", text, create_operator, desc, feature_level=LEVEL)
+    x = tensor("FLOAT32", 1, 1, 2, 3)
+    pads = (0,) * 4
+    modes = ("WRAP", "6_4", "6_3"), ("SYMMETRIC", "3_0", "2_1")
+    for mode, first, before in modes:
+        text = f"{mode} exists from feature level {first} on, while...is {before}"
+        desc = PaddingDesc(x, x, PaddingMode[mode], 0.0, 4, pads, pads)
+        make = functools.partial(create_operator, desc)
+        make(feature_level=FeatureLevel[f"V{first}"])
+        level = FeatureLevel[f"V{before}"]
+        assert_refused("PADDING", text, make, feature_level=level)
 
 
 def test_a_mode_by_its_number_is_no_other_program():

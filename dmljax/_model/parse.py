@@ -233,9 +233,8 @@ def _place_tensor(
         )
     extent = needed = tensor.extent * tensor.dtype.itemsize
     cause = f"{tensor.extent} elements of {tensor.data_type.name}"
-    if (
-        tensor.total_tensor_size_in_bytes
-    ):  # at least the extent, as the descriptor requires
+    # The descriptor requires at least the extent.
+    if tensor.total_tensor_size_in_bytes:
         needed = tensor.total_tensor_size_in_bytes
         cause = "TotalTensorSizeInBytes"
     if needed > limit - begin:

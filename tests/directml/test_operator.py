@@ -71,7 +71,12 @@ def test_an_operator_is_a_value(name, x64):
 def test_operators_that_differ():
     """For example, NaN equals NaN, and -0.0 differs from 0.0."""
     base = create_operator(pad())
-    others = [create_operator(pad(value)) for value in (-0.0, NAN, -NAN, 1.0)]
+
+    class Other(PaddingDesc):
+        """Fault: only the fields are compared."""
+
+    others = [create_operator(Other(**vars(pad())))]
+    others += [create_operator(pad(value)) for value in (-0.0, NAN, -NAN, 1.0)]
     others += [
         create_operator(pad(), feature_level=FeatureLevel.V6_3),
         create_operator(pad(padding_mode=PaddingMode.EDGE)),

@@ -62,8 +62,10 @@ def test_types_of_fields():
     class Example(typing.NamedTuple):
         optional: typing.Optional[int]  # noqa: UP045
         number: int | float
+        either: int | float | None
 
     assert fields_of(Example) == {
         "optional": Field("optional", int, None),
         "number": Field("number", int | float, MISSING),
+        "either": Field("either", int | float, None),
     }

@@ -93,6 +93,7 @@ REFUSED = [
     (total(23), f"{BYTES} 23{NEED} 24"),
     (total(0), f"{BYTES} 0{NEED} 24"),
     (total(24.0), f"{BYTES} 24.0{NEED} 24"),
+    (total("24", strides=(3, 1)), f"{BYTES} '24'{NEED} 24"),
     (total(True, 1, data_type="UINT8"), f"{BYTES} True{NEED} 4"),
     (total(WRAPPED, 65536, 65535, data_type="FLOAT64"), f"{NEED} {65536 * 65535 * 8}"),
     (total(8, 2, 2, strides=(2**30 - 1, 1)), f"{BYTES} 8{NEED} {2**32 + 4}"),
