@@ -211,9 +211,20 @@ def test_the_options_in_the_changelog_exist(capsys):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("wrong", ["", "dmljax/py.typed", "tests/test_padding.py"])
-def test_the_names_in_a_wheel_are_compared(wrong, tmp_path, monkeypatch):
-    """Fault: a wheel that lacks a file passes."""
+@pytest.mark.parametrize(
+    ("wrong", "tag", "licence"),
+    [
+        ("", "", "Apache-2.0"),
+        ("", "v1", "Apache-2.0"),
+        ("dmljax/py.typed", "", "Apache-2.0"),
+        ("tests/test_padding.py", "", "Apache-2.0"),
+        ("", "v", "Apache-2.0"),
+        ("", "v10", "Apache-2.0"),
+        ("", "", "MIT"),
+    ],
+)
+def test_the_names_in_a_wheel_are_compared(wrong, tag, licence, tmp_path, monkeypatch):
+    """Faults: a wheel that lacks a file passes, or a part of a tag."""
     pytest.importorskip("nox")
     monkeypatch.chdir(ROOT)
     monkeypatch.syspath_prepend(ROOT)
@@ -224,10 +235,11 @@ def test_the_names_in_a_wheel_are_compared(wrong, tmp_path, monkeypatch):
     names |= {str(path.relative_to(ROOT)) for path in (ROOT / "dmljax").rglob("*.py")}
     with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
         for name in names ^ {wrong} - {""}:
-            archive.writestr(name, "\nLicense-Expression: Apache-2.0\n")
-    error = pytest.raises(AssertionError) if wrong else contextlib.nullcontext()
+            archive.writestr(name, f"\nLicense-Expression: {licence}\n")
+    right = wrong == "" and tag in ("", "v1") and licence == "Apache-2.0"
+    error = contextlib.nullcontext() if right else pytest.raises(AssertionError)
     with error:
-        noxfile.check_names(tmp_path / "a.whl", pathlib.Path("dmljax-1.tar.gz"))
+        noxfile.check_names(tmp_path / "a.whl", pathlib.Path("dmljax-1.tar.gz"), tag)
 
 
 def test_the_version_is_in_the_changelog_and_the_citation():

@@ -285,3 +285,26 @@ def test_search_finds_the_operator(browser, page, word):
 @pytest.mark.parametrize("words", ANSWERS)
 def test_the_first_result_is_the_answer(browser, words):
     assert f"/{ANSWERS[words]}.html" in found(browser, words)[0]
+
+
+BROKEN = """<!doctype html><style>img { color-scheme: dark }</style><article>
+<p>wide<span style="display: inline-block; width: 3000px">line</span></p>
+<table class="docutils" style="width: 9px; table-layout: fixed"><tr>
+<td style="overflow-wrap: anywhere; color: #ccc">nonzero</td></tr></table>
+<p><img src="operators.svg" width="50"><img src="none.png"></p>
+<p><img src="operators.svg"></p>
+<script>const mark = () => {}</script></article>"""
+
+
+def test_each_check_fails_where_it_should(browser, tmp_path):
+    """Faults: a check that finds nothing."""
+    shutil.copy(ROOT / "docs/operators.svg", tmp_path)
+    (tmp_path / "broken.html").write_text(BROKEN)
+    browser.get((tmp_path / "broken.html").as_uri())
+    resize(browser, WIDTHS["a phone"])
+    scripts = CUT_OFF, BROKEN_WORDS, SMALL_LETTERS, SILENT_SCROLLS, BROKEN_IMAGES
+    for script in (*scripts, HARD_TO_READ):
+        assert browser.execute_script(script)
+    assert len(browser.execute_script(CUT_OFF)) > 2
+    assert "nonzero" in browser.execute_script(BROKEN_WORDS)
+    assert browser.execute_script(SCHEMES) == ["dark"]
