@@ -190,8 +190,22 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
     for name, tensor in desc.tensors().items():
         check_x64(f"tensor '{c_name(name)}'", tensor.dtype)
     logical = []
-    for (name, tensor), array in zip(inputs.items(), arrays, strict=True):
-        logical.append(_bind(c_name(name), tensor, array))
+    for (field, tensor), array in zip(inputs.items(), arrays, strict=True):
+        name = c_name(field)
+        _check_type(name, tensor, array.dtype)
+        if tensor.strides is None:
+            array_name = f"The array for tensor '{name}'"
+            sizes = {"the descriptor": tensor.sizes, array_name: array.shape}
+            require_same("sizes", sizes, remedy="")
+        # A buffer may be longer than the tensor, as a resource of DirectML may be.
+        elif array.ndim != 1 or array.shape[0] < tensor.extent:
+            raise ArgumentError(
+                f"tensor '{name}' has strides, so its array must be a flat buffer of "
+                f"at least {tensor.extent} elements; its sizes are {show(array.shape)}."
+            )
+        else:
+            array = read(tensor, array)
+        logical.append(array)
     results = desc.evaluate(*logical)
     written = []
     outputs = desc.output_tensors().values()
@@ -214,21 +228,3 @@ def _check_type(name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
     types = {"the descriptor": tensor.dtype, f"The array for tensor '{name}'": dtype}
     remedy = same_type("array", dtype, tensor.dtype)
     require_same("data types", types, remedy)
-
-
-def _bind(name: str, tensor: TensorDesc, array: Array) -> Array:
-    """Returns the logical tensor in `array`, which must fit its description."""
-    _check_type(name, tensor, array.dtype)
-    if tensor.strides is None:
-        array_name = f"The array for tensor '{name}'"
-        sizes = {"the descriptor": tensor.sizes, array_name: array.shape}
-        require_same("sizes", sizes, remedy="")
-        return array
-    # A buffer may be longer than the tensor, as a resource of DirectML may be.
-    if array.ndim != 1 or array.shape[0] < tensor.extent:
-        raise ArgumentError(
-            f"tensor '{name}' has strides, so its array must be a flat "
-            f"buffer of at least {tensor.extent} elements; its sizes are "
-            f"{show(array.shape)}."
-        )
-    return read(tensor, array)
