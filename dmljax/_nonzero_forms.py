@@ -466,7 +466,6 @@ def visit_bytes(
     line = lax.div(k, rounds)
     round_of_line = lax.rem(k, rounds)
     line_begin = line * rows
-    line_end = line_begin + rows
     is_first = lax.eq(round_of_line, k.dtype.type(0))
     next_row = lax.select(is_first, line_begin, next_row)
     first = round_of_line.astype(np.uint32) * np.uint32(8 * step)
@@ -478,10 +477,10 @@ def visit_bytes(
         index = lax.convert_element_type(byte, k.dtype)
         bits = lax.dynamic_index_in_dim(table, index, keepdims=False)
         offsets = lax.add(bits, lax.add(first, np.uint32(8 * i)))
-        # A byte may write past the end of its line: the next line overwrites these
-        # rows. Other numbers past a count are replaced when offsets are unraveled.
-        row = lax.min(next_row, line_end)
-        offset = lax.dynamic_update_slice_in_dim(offset, offsets, row, 0)
+        # Bytes may write past the end of their line: later lines overwrite these rows,
+        # and XLA moves a write past the last row to the end. Other numbers past a count
+        # are replaced when offsets are unraveled.
+        offset = lax.dynamic_update_slice_in_dim(offset, offsets, next_row, 0)
         ones = lax.convert_element_type(lax.population_count(byte), k.dtype)
         next_row = lax.add(next_row, ones)
     count = (next_row - line_begin).astype(np.uint32)

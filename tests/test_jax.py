@@ -339,6 +339,16 @@ def test_missing_modules(monkeypatch):
     assert _jax.module("jax.experimental.mosaic.gpu") is None
 
 
+@pytest.mark.parametrize(
+    "lost", ["jax.experimental.mosaic.gpu", "jaxlib.mlir.dialects.scf"]
+)
+def test_code_per_thread_needs_every_module(lost, monkeypatch):
+    """Fault: a dialect of MLIR may be missing."""
+    load = _jax.module
+    monkeypatch.setattr(_jax, "module", lambda n: None if n == lost else load(n))
+    assert _jax.code_per_thread() is None
+
+
 def test_a_module_that_lacks_another_is_an_error(tmp_path, monkeypatch):
     """Fault: "lack" is taken for a package of "lacking"."""
     (tmp_path / "lacking.py").write_text("import lack")

@@ -194,6 +194,7 @@ def test_exported_bytes(sizes, size):
         ((2, 2, 2), (3,), 2, None),
         ((), (3,), 2, None),
         ((0,), (2,), 3, None),
+        ((2, 0), (), 3, None),  # fault: only the first size is compared with 0
         ((8,), (0,), 3, None),
         ((8,), (2,), 0, None),
         ((0,), (), 0, None),

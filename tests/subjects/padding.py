@@ -166,9 +166,12 @@ ERRORS = [
     ),
 ]
 for mode in tuple(Mode)[1:]:
-    text = f"x (InputTensor) has sizes {{0,3}}; {mode.name} has nothing to repeat along"
-    text += " axis 0, whose size is 0. Only CONSTANT"
-    ERRORS.append(_call(text, MATRIX[:0], mode=mode))
+    text = f"x (InputTensor) has sizes {{2,0}}; {mode.name} has nothing to repeat along"
+    text += " axis 1, whose size is 0. Only CONSTANT"
+    ERRORS.append(_call(text, MATRIX[:, :0], mode=mode))
+    # The value is not used, but must have numbers.
+    text = "value (PaddingValue) must be a number or an array, not str"
+    ERRORS.append(_call(text, value="1", mode=mode, error=TypeError))
 
 # SHARDING
 
