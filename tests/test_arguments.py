@@ -28,6 +28,7 @@ from dmljax._arguments import (
     as_integer,
     as_sizes,
     check_float,
+    same_type,
     unwrap_integer,
 )
 from dmljax._check import public
@@ -286,6 +287,7 @@ def test_arrays_of_numpy_become_32_bits():
         assert_same(found, (results(x.astype(narrow)),) * 2)
     assert_same(hot(INDICES.astype(np.int64)), hot(INDICES))
     assert padding(np.array([1e300, -1e300]), (0,), (0,)).tolist() == [np.inf, -np.inf]
+    assert padding(np.zeros(0, np.int64), (1,), (0,)).dtype == np.int32
 
 
 @pytest.mark.parametrize("value", [2**31, -(2**31) - 1, 2**63 + 1])
@@ -452,6 +454,7 @@ def test_numbers_that_the_type_does_not_hold(dtype, numbers, text):
             call(x, number)
         assert f"{name} " in str(raised.value)
         assert text.format(number) in str(raised.value)
+        assert ").astype" not in str(raised.value)  # value (Value).astype is no code
 
 
 def test_integers_of_numpy_that_do_not_fit():
@@ -639,6 +642,16 @@ def test_integers_and_sequences_of_integers():
         found = as_sizes("StartPadding", given)
         assert found == expected
         assert all(type(n) in (int, type(symbol)) for n in found)
+
+
+def test_the_cast_of_a_message_holds_every_value():
+    for wanted, dtype, fits in (
+        ("bfloat16", "int8", True),
+        ("bfloat16", "int16", False),
+        ("float64", "int64", False),
+    ):
+        text = same_type("b", jnp.dtype(dtype), jnp.dtype(wanted))
+        assert (text == f" Write b.astype('{wanted}').") == fits
 
 
 def test_wrong_dtypes():

@@ -312,6 +312,8 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
     scalar = find(jnp.float32(3), size=0)
     assert (int(scalar.count), scalar.coordinates.shape) == (1, (0, 1))
     assert (bool(scalar.overflow), int(scalar.dropped)) == (True, 1)
+    of_scalars = jax.vmap(find)(MASK).take(x := numbers(8, 2))  # a row for each scalar
+    assert_same(of_scalars, (x * (MASK[:, None] != 0))[:, None])
     assert not find(MASK).overflow
     assert find(MASK, parts=2, size=2).overflow.tolist() == [False, False]
     many = find(0 * MASK + 1, parts=2, size=3)
@@ -552,10 +554,12 @@ def test_wrong_arrays():
     fill = "fill_value has sizes {1}; it must be a scalar. jax.vmap gives each"
     refused(fill, take, x, fill_value=x[0, :1])
     refused("fill_value is 0.5; INT8", take, MASK, fill_value=0.5)
+    half = "fill_value has data type FLOAT16, while x has FLOAT32"
+    refused(half, take, x, fill_value=np.float16(1))
     wrong = partial(refused, error=TypeError)
     wrong("x must be a number or an array, not NoneType", take, None)
     wrong("rows['a'] must be a number or an array, not str", put, {"a": x}, {"a": "a"})
-    wrong("x has bools, which have no sum", add, MASK > 0, MASK[:5] > 0)
+    wrong("x has bools, which have no sum. Write x.as", add, MASK > 0, MASK[:5] > 0)
 
 
 def test_wrong_flags():

@@ -78,7 +78,7 @@ LIT = [call(INDICES, 3, axis=axis) for axis in (0, 1, 2, -1, -3)]
 LIT += [call(INDICES, depth) for depth in (0, 1, 300)]
 for dtype in (bool, int, float, np.int8, jnp.bfloat16):
     LIT.append(call(INDICES, 3, dtype=dtype))
-LIT += [call(x, 3) for x in (1, [0, 2], NUMBERS, 1j + NUMBERS[-4:])]
+LIT += [call(x, 3) for x in (1, [0, 2], (0, 2), NUMBERS, 1j + NUMBERS[-4:])]
 for dtype in ("int8", "uint8", "uint32", "int64"):
     LIT.append(call(INDICES.astype(dtype), 100))
 for dtype in ("int64", "uint64", "float64"):
@@ -128,6 +128,8 @@ def test_pad_takes_each_integer_of_the_array():
     padded = dnp.pad(np.zeros(1, np.uint32), 1, constant_values=value)
     assert padded.tolist() == [value, 0, value]
     assert dnp.pad(padded, 1, constant_values=2**31)[0] == np.uint32(2**31)
+    with jax.enable_x64(True):  # an int64, which is cast as in jax.numpy
+        assert dnp.pad(np.zeros(1, np.int8), 1, constant_values=2**40 + 5)[0] == 5
 
 
 @pytest.mark.parametrize(
@@ -414,6 +416,15 @@ def test_elements_beyond_int32():
     assert jax.eval_shape(jax.grad(choose, 1), LONGER, values) == values
 
 
+def test_slices_beyond_the_type_of_indices(monkeypatch):
+    """Fault: valid rows and fills are swapped where no test has memory to look."""
+    x, fill = np.arange(400, dtype=np.float32).reshape(200, 2), np.float32([[-1, -2]])
+    valid, index = np.array([True, True, False]), np.uint32([3, 199, 200])
+    monkeypatch.setattr(jnp, "result_type", lambda _: np.dtype(np.int8))
+    found = dnp._read_slices(*map(jnp.asarray, (x, fill, valid, index)))
+    assert found.tolist() == [[6, 7], [398, 399], [-1, -2]]
+
+
 def triangles(x, k):
     return (
         *(dnp.tril(x, k), dox.trilu(x, k, upper=False)),
@@ -592,7 +603,7 @@ def test_missing_features():
         unknown(f"not mode='{name}'. Write mode='{mode}'.$", dnp.pad, X, 1, name)
     for after in (2, (1, 2), [1, 2], np.array([1, 2]), jnp.array([1, 2])):
         unknown(r"pad .* not mode=.* stand in pad_width", dnp.pad, X, 1, after)
-    unknown("Use jax.nn", dnp.one_hot, X, 3, axis="i")
+    unknown("no axis 'i'. Use jax.nn", dnp.one_hot, X, 3, axis="i")
     unknown("writes into no array", dnp.compress, COUNTS, COUNTS, out=COUNTS)
 
 
@@ -674,6 +685,7 @@ def test_wrong_values():
     wrong(r"one_hot: axis is 3; it must be in \[-3", dnp.one_hot, X, 3, axis=3)
     wrong("k has sizes", dnp.tril, X, jnp.arange(2))
     wrong("it must have at least 2 dimensions", dnp.triu, COUNTS)
+    wrong("nonzero: size is -1; it must be at least 0", dnp.nonzero, X, size=-1)
 
 
 # NumPy's own tests, by module. We leave out objects, lists, dictionaries and long
