@@ -192,6 +192,19 @@ def test_the_first_minute_sees_a_wrong_result(folder, capsys, monkeypatch):
     assert line.split()[-2:] == ["False", "False"]
 
 
+def test_the_first_minute_shows_the_shortest_time_in_milliseconds(monkeypatch):
+    clock = iter([0, 5, 10, 11, 20, 23, 30, 34, 40, 42])
+    time = types.SimpleNamespace(perf_counter=lambda: next(clock))
+    monkeypatch.setattr(first_minute, "time", time)
+    assert first_minute.best(lambda x: x, 7) == ("    1000.0", 7)
+
+
+def test_the_comment_of_the_first_program_has_its_elements():
+    x = np.float32([5, 1, 7, 2, 9])
+    kept = dmljax.numpy.extract(x > 2, x, size=4).astype(int).tolist()
+    assert f"filled with 0: {str(kept)[1:-1]}\n" in TEXTS["README.md"]
+
+
 def test_every_recipe_shows_what_it_prints():
     """Fault: a recipe prints nothing."""
     recipes = TEXTS["docs/recipes.md"].split("\n## ")[1:]
@@ -315,8 +328,13 @@ def test_words_with_an_underscore_are_in_the_sources():
     # The calls in PAGES run.
     pages = TEXTS.keys() - PAGES.keys() - {"docs/development/lab_notes.md"}
     codes = [code for page in pages for code in inline(TEXTS[page])]
-    words = re.findall(r"\b[a-z0-9]+_\w+|(?<=\w\.)[a-z]\w{3,}", "\n".join(codes))
+    words = re.findall(
+        r"\b[a-z0-9]+_\w+|(?<=\w\.)[a-z]\w{3,}|\w+Error\b", "\n".join(codes)
+    )
     assert set(words) - known == set()
+    # Arguments, as in `size=`.
+    known = set(re.findall(r"(\w+)(?:=|: )", "\n".join(texts)))
+    assert {code[:-1] for code in codes if re.fullmatch(r"\w+=", code)} <= known
 
 
 def test_paths_in_sentences_exist():
