@@ -6,6 +6,7 @@ test_compiled_for_gpus.py and test_compiled_for_tpus.py go on to machine code.
 import dataclasses
 
 import jax
+import numpy as np
 import pytest
 
 from tests import samples
@@ -40,7 +41,7 @@ def test_implementations():
         arrays = sample.arrays()
         named = dataclasses.replace(sample, implementation="xla")
         assert_same(named.run(*arrays), sample.expected(*arrays))
-        for other in ("cuda", "XLA", "alone", "", 0, [], {}):
+        for other in ("cuda", "XLA", "alone", "", 0, [], {}, np.zeros(2)):
             options = sample.attributes | {"implementation": other}
             text = f"implementation is {other!r}; it must be one of None, 'xla', 'pal"
             name = "NONZERO_COORDINATES"
