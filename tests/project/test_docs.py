@@ -443,11 +443,12 @@ def test_the_site_shows_what_is_for_it():
     """Faults of docs/conf.py: comments stay closed, words or tables are lost."""
     pytest.importorskip("sphinx")
     conf = importlib.import_module("docs.conf")
-    page = "# A\n<!-- not on the site -->\nB\n<!-- end -->\n<!-- site\nC\n-->\n"
+    page = "<!-- not on the site -->\nB\n<!-- end -->\n<!-- site\nC\n-->\n"
+    page = f"# A\n{2 * page}"
     for name in ("faq", "descriptors"):
         conf.open_comments(None, name, source := [page])
         opened, *tables = source[0].split("\n\n")
-        assert opened.rstrip() == "# A\nC"
+        assert opened.rstrip() == "# A\nC\nC"
         assert bool(tables) == (name == "descriptors")
     with pytest.raises(ValueError, match=r"faq has no sentence with .*'gather'"):
         conf.add_to_titles(None, "faq", source)
