@@ -53,6 +53,10 @@ def kernels(monkeypatch):
 def test_the_default_looks_at_the_largest_operand_or_output(size, times, expected):
     assert chosen("cuda", times, DEFAULT, size) == expected
     assert chosen("tpu", times, DEFAULT, size) == "definition"
+    # Fault: the kernel runs although XLA's form was asked for.
+    assert chosen("cuda", times, partial(SEARCH, implementation="xla"), size) == (
+        "definition"
+    )
 
 
 def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
@@ -101,6 +105,8 @@ def test_a_jax_without_code_per_thread_has_no_kernel_for_gpus(monkeypatch):
     monkeypatch.setattr(_nonzero_kernels, "code_per_thread", lambda: None)
     assert chosen("cuda", toy=DEFAULT) == "definition"
     assert_refused("jax.experimental.pallas.mosaic_gpu as JAX .*; .*None or 'xla'")
+    # Fault: a kernel for a TPU needs it, too.
+    assert chosen("tpu", toy=ASKED) == "kernel"
 
 
 @pytest.mark.parametrize("found", [(7, 5), (8, 0), (8, 9), (9, 0), (10, 0)])
