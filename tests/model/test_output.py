@@ -102,7 +102,8 @@ def test_a_wrong_target(folder, path, more, message):
 def test_a_target_without_permission(folder, monkeypatch, protected, message):
     """The superuser may write everywhere, so we replace `os.access`."""
     (folder / "kept.bin").write_bytes(b"kept")
-    monkeypatch.setattr(os, "access", lambda path, mode: path != folder / protected)
+    asked = folder / protected, os.W_OK
+    monkeypatch.setattr(os, "access", lambda *arguments: arguments != asked)
     refused = m.refused_resource(m.zeros("FLOAT32", 5), m.save("r", "kept.bin"))
     assert refused.endswith(message)
     assert (folder / "kept.bin").read_bytes() == b"kept"
