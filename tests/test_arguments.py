@@ -617,7 +617,8 @@ def test_wrong_sequences_of_integers(operator, name, call):
         kind = type(value).__name__
         text = f"{name} must be a sequence of integers, one for each axis, not {kind}"
         assert_refused(operator, text, call, value, error=TypeError)
-    text = f"{name} has ...1, 1... for an axis; it must have one integer for each axis"
+    text = f"{name} has ...1, 1... for an axis; it must have one integer for each axis."
+    text += " One list of pairs" * (operator == "PADDING")
     assert_refused(operator, text, call, ((1, 1), (1, 1)), error=TypeError)
     for n in (2**64, -(2**64)):
         text = f"{name} is {n}; it must be an integer of at most 64 bits"

@@ -461,6 +461,7 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
         (4, P("a"), P(), P("a", None, None)),
         (4, P(("a", "b")), P(), P(("a", "b"), None, None)),
         (4, P(), P("a", "b"), P("a", None, "b")),
+        (4, P("a"), P("b"), P("b", None, None)),
         # The devices can't share the parts, which are whole.
         (1, P(), P("a", "b"), P(None, None, "b")),
         (2, P(), P(("a", "b")), P(None, None, None)),
@@ -665,6 +666,7 @@ def test_results_that_do_not_fit():
         "were replaced...Write x[tuple(coordinates.T)]": [
             whole._replace(coordinates=[[1], [1], [0]]),
             copy.copy(whole._replace(coordinates=whole.coordinates)),
+            find(MASK[0])._replace(coordinates=whole.coordinates),
         ],
         "sizes {1}...they are no whole result of parts=2": [part],
         "sizes {2}...they are no whole result. Use": [
