@@ -452,7 +452,7 @@ def test_the_site_shows_what_is_for_it():
         assert bool(tables) == (name == "descriptors")
     with pytest.raises(ValueError, match=r"faq has no sentence with .*'gather'"):
         conf.add_to_titles(None, "faq", source)
-    source = ["# A\n" + " ".join(conf.SEARCHED["faq"]).upper()]
+    source = ["# A\n" + " ".join(conf.SEARCHED["faq"]).upper() + "\n# B\n"]
     conf.add_to_titles(None, "faq", source)
     assert source[0].startswith("# A\n\n```{eval-rst}\n.. index::\n")
     assert re.findall("! single: (.*)", source[0]) == [*conf.SEARCHED["faq"]]
