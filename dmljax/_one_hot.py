@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
@@ -23,6 +24,7 @@ from dmljax._arguments import (
 )
 from dmljax._call import check_elements, compiled
 from dmljax._check import ArgumentError, decide_at_most, public, show
+from dmljax._sharding import explicit_mesh
 from dmljax._types import as_bits, to_scalar
 
 # The arguments of the function, as its messages name them.
@@ -138,7 +140,11 @@ def _one_hot(
     if truth:
         return lax.convert_element_type(condition, values.dtype)
     # DirectML ignores the elements past the second.
-    off, on = jnp.ravel(drop_weak_type(values))[:2]
+    values = drop_weak_type(values)
+    mesh = explicit_mesh(values)
+    if mesh is not None:  # JAX can't flatten a matrix that is divided
+        values = jax.reshard(values, NamedSharding(mesh, PartitionSpec()))
+    off, on = jnp.ravel(values)[:2]
     # Bits have no derivative. Losses have these types, and we measured no others.
     if constant and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
