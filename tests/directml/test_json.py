@@ -131,7 +131,7 @@ def test_forms_of_a_number():
     assert_refused("PADDING", text, create_operator, read(PaddingValue=10**400))
 
 
-MODES = "one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP"
+MODES = "one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP."  # and no list
 OBJECT = "an object with the fields of the C struct"
 
 
