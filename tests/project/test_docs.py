@@ -130,7 +130,7 @@ def test_a_fragment_runs(block, folder):
         exec(block.split("; ")[1].split("\n")[0], names)
         exec(block, names)
         moved = eqx.filter((names["network"], names["state"]), eqx.is_array)
-    elif "cudnn" in block:
+    elif "NVIDIA" in block:
         arrays = dict.fromkeys("qkv", jax.numpy.ones((1, 8, 2, 64), jax.numpy.bfloat16))
         implementation = "cudnn" if jax.default_backend() == "gpu" else "xla"
         exec(block.replace("cudnn", implementation), names | arrays)

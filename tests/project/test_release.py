@@ -216,10 +216,12 @@ def test_a_release_is_checked():
     assert "\n    needs: build\n" in RELEASE
 
 
-def test_the_options_in_the_changelog_exist(capsys):
+def test_the_options_on_pages_exist(capsys):
     """Fault: a line says to write an option that does not exist."""
     gone = {"--max-memory", "--timing"}
-    named = set(re.findall(r"`(--[\w-]+)", TEXTS["CHANGELOG.md"]))
+    pages = "CHANGELOG.md", "SECURITY.md", "docs/model_files.md"
+    texts = " ".join(TEXTS[page] for page in pages)
+    named = set(re.findall(r"`(--[\w-]+)", texts))
     main(["run", "--help"])
     assert named - gone <= set(re.findall(r"--[\w-]+", capsys.readouterr().out))
 
