@@ -318,6 +318,9 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
     assert find(MASK, parts=2, size=2).overflow.tolist() == [False, False]
     many = find(0 * MASK + 1, parts=2, size=3)
     assert (many.overflow.tolist(), many.dropped.tolist()) == ([True, True], [1, 1])
+    # A planted fault: every result without sizes is taken for a descriptor's.
+    made = dmljax.NonzeroCoordinates(*find(0 * MASK + 1, size=6))
+    assert (bool(made.overflow), int(made.dropped)) == (True, 2)
     most = find(MASK, size=5)._replace(count=np.uint32(2**32 - 1))
     assert_same(most.dropped, np.int32(2**31 - 1))
     with jax.enable_x64(True):
