@@ -108,17 +108,20 @@ def test_every_call_of_a_program_has_posts_of_its_own():
 # THE SANITIZER
 
 sanitizer = shutil.which("compute-sanitizer")
+TOOLS = ["memcheck", "racecheck", "initcheck"]
 
 
 @pytest.mark.skipif(sanitizer is None, reason="compute-sanitizer is not installed")
-@pytest.mark.parametrize("tool", ["memcheck", "racecheck", "initcheck"])
+@pytest.mark.parametrize("tool", TOOLS)
 def test_the_sanitizer_finds_nothing(tool):
     """Small runs of the kernels, in a new process.
 
     There, every array is a separate allocation, so that no neighbour hides an access
     out of bounds.
     """
-    command = [sanitizer, "--tool", tool, "--error-exitcode", "1"]
+    # Ports of its own: other tests may hold the default ones.
+    port = str(20000 + 100 * TOOLS.index(tool))
+    command = [sanitizer, "--tool", tool, "--error-exitcode", "1", "--port", port]
     done = subprocess.run(
         [*command, sys.executable, "-m", "tests.pallas.gpu.sanitized"],
         cwd=ROOT,
