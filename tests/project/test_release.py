@@ -5,7 +5,11 @@ import importlib.metadata
 import importlib.util
 import pathlib
 import re
+import runpy
+import shutil
+import sys
 import tomllib
+import types
 import zipfile
 
 import pytest
@@ -16,6 +20,7 @@ import dmljax.onnx
 from benchmarks import ledger, plot
 from dmljax.__main__ import main
 from dmljax._operators import OPERATORS
+from docs import programs
 from tests.project.texts import ROOT, SOURCES, TEXTS, section
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())
@@ -226,7 +231,6 @@ def test_the_options_on_pages_exist(capsys):
     assert named - gone <= set(re.findall(r"--[\w-]+", capsys.readouterr().out))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("wrong", "tag", "licence"),
     [
@@ -239,12 +243,8 @@ def test_the_options_on_pages_exist(capsys):
         ("", "", "MIT"),
     ],
 )
-def test_the_names_in_a_wheel_are_compared(wrong, tag, licence, tmp_path, monkeypatch):
+def test_the_names_in_a_wheel_are_compared(wrong, tag, licence, tmp_path, noxfile):
     """Faults: a wheel that lacks a file passes, or a part of a tag."""
-    pytest.importorskip("nox")
-    monkeypatch.chdir(ROOT)
-    monkeypatch.syspath_prepend(ROOT)
-    noxfile = importlib.import_module("noxfile")
     info = "dmljax-1.dist-info"
     files = "METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"
     names = {"dmljax/py.typed", *(f"{info}/{name}" for name in files)}
@@ -261,3 +261,194 @@ def test_the_names_in_a_wheel_are_compared(wrong, tag, licence, tmp_path, monkey
 def test_the_version_is_in_the_changelog_and_the_citation():
     assert f"## {dmljax.__version__}" in TEXTS["CHANGELOG.md"]
     assert f"\nversion: {dmljax.__version__}\n" in CITATION
+
+
+# SESSIONS
+
+# Each session of noxfile.py with its Python, and each command in `tests`, where the
+# package "uv" creates a wheel. POS are the arguments after `--`.
+PYTEST = "python -m pytest -q --dist worksteal -n"
+OPTIMIZED = "XLA_FLAGS=--xla_backend_optimization_level=3"
+SPHINX = "sphinx-build -q -W -b html docs docs/_build/html"
+RESULTS = "tests/transforms/test_results.py"
+IN_A_PLACE = """
+uv venv --quiet --clear --python={python} TMP/{python}
+uv pip install --quiet --python TMP/{python} TMP/dist/dmljax-1.whl{versions}
+in TMP: TMP/{python}/bin/python program.py
+in TMP: TMP/{python}/bin/dmljax --help
+in TMP: uv pip install --quiet --python TMP/{python} pillow
+in TMP: TMP/{python}/bin/python docs/first_minute.py
+"""
+LOWEST = "".join(f" {x.replace('>=', '==')}" for x in METADATA["dependencies"])
+SESSIONS = {
+    "minimum": f"""
+3.11: install -e .[test]{LOWEST}
+{PYTEST} auto FILES tests/directml tests/transforms LEFT_OUT POS
+""",
+    "tests": f"""
+3.11: install -e .[test]
+{PYTEST} auto POS
+""",
+    "slow": f"""
+3.11: install -e .[test,clients,converters]
+{PYTEST} auto -m slow POS
+""",
+    "newest": f"""
+3.13: install -e .[test,onnx]
+python -c import jax, sys; print(sys.version, jax.__version__)
+{PYTEST} auto --ignore={RESULTS} LEFT_OUT POS
+{OPTIMIZED} {PYTEST} auto {RESULTS} tests/fuzz/test_doors.py -m  POS
+""",
+    "lint": """
+3.11: install -e .[dev]
+ruff format --check .
+ruff check .
+mypy
+mypy --strict tests/client.py
+pyright tests/client.py tests/client_pyright.py
+""",
+    "docs": f"""
+3.11: install -e .[docs]
+{SPHINX}
+""",
+    "site": f"""
+3.11: install -e .[site]
+{SPHINX}
+{PYTEST} auto tests/project/test_site.py
+""",
+    "wheel": f"""
+3.11: install build[uv] twine readme_renderer[md]
+python -m build --installer=uv --outdir=TMP/dist
+twine check --strict TMP/dist/dmljax-1.whl TMP/dist/dmljax-1.tar.gz
+check_names TMP/dist/dmljax-1.whl TMP/dist/dmljax-1.tar.gz POS
+{IN_A_PLACE.format(python="3.11", versions=LOWEST).strip()}
+{IN_A_PLACE.format(python="3.13", versions="").strip()}
+""",
+    "fuzz": f"""
+3.11: install -e .[test]
+{PYTEST} auto -m  --hypothesis-profile=long tests/fuzz POS
+""",
+    "libraries": f"""
+3.11: install -e .[test] pip optax PyWavelets scipy
+in TMP: PYTHONPATH={ROOT} python -m pytest -q -p tests.libraries -c /dev/null \
+--pyargs optax.losses._classification_test optax.losses._fenchel_young_test
+in TMP: python -m pip download --no-deps --no-binary=:all: jaxwt==0.1.1
+in TMP/jaxwt-0.1.1: PYTHONPATH={ROOT} python -m pytest -q -p tests.libraries \
+tests/test_swt.py tests/test_packets.py
+""",
+    "gpu": f"""
+3.11: install -e .[test,clients] jax[cuda13]
+{OPTIMIZED} {PYTEST} 15 -m  POS
+""",
+    "tpu": f"""
+3.11: install -e .[test] jax[tpu]
+JAX_PLATFORMS=cpu {PYTEST[:-3]} tests/transforms/test_compiled_for_tpus.py POS
+""",
+}
+
+
+class Session:
+    """A session of nox that writes down its commands in place of running them."""
+
+    def __init__(self, folder, *posargs, printed):
+        self.folder, self.posargs, self.printed = folder, [*posargs], printed
+        self.place, self.lines = "", []
+
+    def note(self, *words, env=None):
+        pairs = [f"{name}={value}" for name, value in (env or {}).items()]
+        line = self.place + " ".join([*pairs, *map(str, words)])
+        self.lines.append(line.replace(str(self.folder), "TMP"))
+
+    def install(self, *words):
+        self.note("install", *words)
+
+    def run(self, *words, env=None, external=False, silent=False):
+        self.note(*words, env=env)
+        if "build" in words:
+            (self.folder / "dist").mkdir()
+            for suffix in (".whl", ".tar.gz"):
+                (self.folder / "dist" / f"dmljax-1{suffix}").touch()
+        # Programs that exist in the environment's folder are not installed by nox.
+        assert external == words[0].startswith(str(self.folder)) or words[0] == "uv"
+        return self.printed if silent else None
+
+    def create_tmp(self):
+        return str(self.folder)
+
+    def skip(self, reason):
+        pytest.fail(reason)
+
+    @contextlib.contextmanager
+    def chdir(self, folder):
+        self.place = f"in {folder}: "
+        yield
+        self.place = ""
+
+
+@pytest.fixture
+def noxfile(monkeypatch):
+    """The module noxfile, also where nox is not installed. Sessions are functions."""
+    nox = types.ModuleType("nox")
+    nox.options, nox.Session = types.SimpleNamespace(), Session
+    pythons = nox.pythons = {}
+
+    def session(*, python):
+        return lambda function: (
+            pythons.setdefault(function.__name__, python) and function
+        )
+
+    nox.session = session
+    monkeypatch.setitem(sys.modules, "nox", nox)
+    monkeypatch.setattr(sys, "path", [*sys.path])
+    monkeypatch.chdir(ROOT)
+    return types.SimpleNamespace(**runpy.run_path("noxfile.py"))
+
+
+def session_of(noxfile, name, session, monkeypatch):
+    """The record of a session."""
+    function = getattr(noxfile, name)
+    instead = {"check_names": lambda *words: session.note("check_names", *words)}
+    instead["shutil"] = types.SimpleNamespace(
+        which=lambda program: program,
+        rmtree=lambda *_, **__: None,
+        copy=shutil.copy,
+        unpack_archive=lambda name: None,
+    )
+    for key, value in instead.items():
+        monkeypatch.setitem(function.__globals__, key, value)
+    function(session)
+    left_out = noxfile.but_left_out()
+    files = (f"tests/{path.name}" for path in sorted((ROOT / "tests").glob("test_*")))
+    files = [file for file in files if f"--ignore={file}" not in left_out]
+    text = "\n".join(session.lines).replace(" ".join(left_out), "LEFT_OUT")
+    return f"{noxfile.nox.pythons[name]}: {text}".replace(" ".join(files), "FILES")
+
+
+def test_every_session_is_in_the_record(noxfile):
+    assert noxfile.nox.pythons.keys() == SESSIONS.keys()
+    options = {"error_on_missing_interpreters": True}
+    options |= {"default_venv_backend": "uv|virtualenv"}
+    assert vars(noxfile.nox.options) == options
+
+
+@pytest.mark.parametrize("name", SESSIONS)
+def test_what_a_session_installs_and_runs(name, noxfile, tmp_path, monkeypatch):
+    """Faults: the lowest versions, a flag, a folder or an argument is lost."""
+    printed = programs.shown(TEXTS["README.md"])
+    session = Session(tmp_path, "POS", printed=printed)
+    record = session_of(noxfile, name, session, monkeypatch)
+    assert record == SESSIONS[name].strip()
+    if name == "wheel":
+        program = programs.program(TEXTS["README.md"])
+        assert (tmp_path / "program.py").read_text() == program
+        for path in ("docs/first_minute.py", "docs/models/astronaut.jpg"):
+            assert (tmp_path / path).read_bytes() == (ROOT / path).read_bytes()
+        shutil.rmtree(tmp_path / "dist")
+        with pytest.raises(AssertionError):
+            noxfile.wheel(Session(tmp_path, printed=f"{printed}1"))
+
+
+def test_the_site_that_is_built_is_not_built_again(noxfile, tmp_path, monkeypatch):
+    session = Session(tmp_path, "built", printed="")
+    record = session_of(noxfile, "site", session, monkeypatch)
+    assert record == SESSIONS["site"].replace(f"{SPHINX}\n", "").strip()
