@@ -1,0 +1,696 @@
+"""The programs on the pages compute what they say, for other inputs than their own.
+
+A case gives inputs and the results of a plain reference. The section runs with these
+inputs in place of its own; what it prints, or `code` after it, is compared. `PROSE` in
+the code is the code in a sentence, behind the words in `prose`.
+"""
+
+import ast
+import doctest
+import functools
+import os
+import re
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+import dmljax as dml
+from docs import programs
+from tests.checks import needs_devices
+from tests.project.texts import TEXTS, section
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.usefixtures("standard_promotion", "folder"),
+]
+CASES = []
+
+
+def case(page, heading, code="printed", *prose, marks=()):
+    def add(make):
+        values = f"docs/{page}.md", heading, code, prose, make
+        CASES.append(pytest.param(*values, marks=marks, id=f"{page}-{make.__name__}"))
+        return make
+
+    return add
+
+
+@functools.cache
+def names_of(page):
+    """The names of a page: its program runs once; doctests and fragments define."""
+    program = programs.program(TEXTS[page])
+    for library in re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE):
+        pytest.importorskip(library)
+    names = {"jax": jax, "jnp": jnp, "dml": dml}
+    exec(program, names)
+    for block in programs.BLOCK.findall(TEXTS[page]):
+        if block.startswith((">>>", "# Fragment")):
+            examples = doctest.DocTestParser().get_examples(block)
+            tree = ast.parse("".join(x.source for x in examples) or block)
+            tree.body = [x for x in tree.body if isinstance(x, ast.FunctionDef)]
+            exec(compile(tree, page, "exec"), names)
+    return names
+
+
+def rerun(page, heading, inputs):
+    """The names of a section that runs without its assignments to the inputs."""
+    tree = ast.parse(programs.program(section(page, heading)))
+
+    def replaced(node):
+        targets = node.targets if isinstance(node, ast.Assign) else []
+        names = [x for target in targets for x in ast.walk(target)]
+        return any(isinstance(x, ast.Name) and x.id in inputs for x in names)
+
+    tree.body = [node for node in tree.body if not replaced(node)]
+    names = names_of(page) | inputs | {"printed": []}
+    names["print"] = lambda *values: names["printed"].extend(values)
+    exec(compile(tree, page, "exec"), names)
+    return names
+
+
+def filled(rows, size, fill=0):
+    return np.array([*rows, *[fill] * size][:size])
+
+
+def softmax(scores, allowed):
+    """With zeros in a row where nothing is allowed."""
+    powers = np.exp(scores - scores.max(-1, keepdims=True)) * allowed
+    return powers / np.maximum(powers.sum(-1, keepdims=True), 1e-30)
+
+
+def attention(q, k, v, allowed):
+    """`allowed` takes a query and a key by their numbers."""
+    scores = q @ np.swapaxes(k, -1, -2) / q.shape[-1] ** 0.5
+    table = [[allowed(i, j) for j in range(k.shape[-2])] for i in range(q.shape[-2])]
+    weights = softmax(scores, np.array(table))
+    return weights @ v, weights
+
+
+# RECIPES
+
+
+@case(
+    "recipes",
+    "Filter an array: stream compaction",
+    "[*printed, PROSE]",
+    "A sum needs no filter:",
+)
+def filter_(random, share, _):
+    x = random.integers(0, 5, 9) * 1.0
+    kept = [a for a in x if a > 2]
+    return {"x": x}, filled(kept, 4), -filled(kept, 3), sum(kept)
+
+
+# Faults: `jnp.maximum(width, 0)` without the maximum, `>=` for `>`.
+@case("recipes", "Non-maximum suppression (NMS)", "nms(boxes, scores, limit, 6, 4)")
+def nms(random, limit, _):
+    low = random.integers(-4, 4, (8, 2))
+    boxes = np.concatenate([low, low + random.integers(1, 5, (8, 2))], 1) * 1.0
+    scores = random.permutation(8) / 10
+
+    def overlaps(a, b):
+        sides = [min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in (0, 1)]
+        both = sides[0] * sides[1] if min(sides) > 0 else 0
+        areas = [(c[2] - c[0]) * (c[3] - c[1]) for c in (a, b)]
+        return both > limit * (sum(areas) - both)
+
+    kept = []
+    for i in np.argsort(-scores)[:6]:
+        near = any(overlaps(boxes[i], boxes[j]) for j in kept)
+        kept += [i] * (scores[i] > 0.1 and not near)
+    inputs = {"boxes": boxes, "scores": scores, "limit": limit}
+    return inputs, filled(kept, 4, -1)
+
+
+HALVES = [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2]
+
+
+@case(
+    "recipes",
+    "Radius graph and neighbour list",
+    "[*printed, PROSE, PROSE, (lambda table: PROSE)(neighbours.coordinates[..., 0])]",
+    "A sum of lengths is",
+    "first: `near` has n² elements. **jax.numpy alone**:",
+    "To read by the neighbour list, write",
+)
+def radius_graph(random, share, _):
+    points = random.choice([-2, -1.5, -1, -0.5, 0, 0.5, 1], (5, 2)) * (3 - 2 * share)
+    squares = [[(a - b) @ (a - b) for a in points] for b in points]
+    near = [[j for j in range(5) if j != i and squares[i][j] < 2.25] for i in range(5)]
+    edges = [(i, j) for i in range(5) for j in near[i]]
+    lengths = [squares[i][j] for i, j in edges]
+    listed = [*edges, *[(5, 5)] * 8][:8]
+    table = [filled(row, 2, 5) for row in near]
+    return (
+        {"points": points},
+        *np.transpose(listed),
+        filled(lengths, 8),
+        table,
+        any(len(row) > 2 for row in near),
+        np.sqrt(lengths[:8]).sum(),
+        listed,
+        [[points[j] if j < 5 else (0, 0) for j in row] for row in table],
+    )
+
+
+@case(
+    "recipes",
+    "Particles that die and are born in a scan",
+    "lax.scan(live, particles, wanted)",
+)
+def particles(random, share, _):
+    alive, age = random.random(4) < share, random.integers(0, 4, 4)
+    inputs = {"particles": {"alive": alive, "age": age}, "wanted": None}
+    inputs["wanted"] = random.integers(0, 4, 6)
+    sums, lacks = [], []
+    for wanted in inputs["wanted"]:
+        alive, age = alive & (age < 2), age + 1
+        free = [i for i in range(4) if not alive[i]]
+        for i in free[: min(wanted, 2)]:
+            alive[i], age[i] = True, 0
+        sums.append(alive.sum())
+        lacks.append(min(len(free), 2) < wanted)
+    return inputs, age, alive, np.array(sums), np.array(lacks)
+
+
+@case("recipes", "Two masks: write elements of one into places of the other")
+def two_masks(random, share, _):
+    mass = random.choice([-1.0, 0.0, 0.0, 5.0, 8.0, 9.0], 7) * (share > 0)
+    name = random.permutation(7)
+    slots, parents = np.flatnonzero(mass == 0)[:3], np.flatnonzero(mass > 5)[:3]
+    expected = mass.copy(), name.copy()
+    for slot, parent in zip(slots, parents, strict=False):
+        expected[0][slot], expected[1][slot] = mass[parent], name[parent]
+    return {"state": {"mass": mass, "name": name}}, *expected
+
+
+# Fault: rows past the count get the number of a sequence.
+@case(
+    "recipes",
+    "Pack sequences, apply a layer, and unpack",
+    "attend(tokens, real)",
+)
+def pack(random, share, _):
+    tokens = random.normal(size=(3, 4, 8))
+    real = random.random((3, 4)) < share
+    expected = np.zeros_like(tokens)
+    places = np.argwhere(real)
+    for sequence in range(3):
+        rows = [t for s, t in places[:7] if s == sequence]
+        x = tokens[sequence, rows]
+        expected[sequence, rows] = softmax(x @ x.T, True) @ x if rows else 0
+    return {"tokens": tokens, "real": real}, expected, len(places) > 7
+
+
+@case("recipes", "Evict from a KV cache", "evict(cache, length)")
+def evict(random, share, _):
+    length = random.integers(0, 9, 3)
+    cache = random.normal(size=(3, 8))
+    stay = [[t for t in range(n) if t == 0 or n - t <= 3] for n in length]
+    rows = [filled(row[places], 8) for row, places in zip(cache, stay, strict=True)]
+    return (
+        {"cache": {"k": cache}, "length": length},
+        np.stack(rows),
+        np.array([len(places) for places in stay]),
+    )
+
+
+def best(scores, among, k):
+    """The numbers of the highest scores, in falling order; the first of equals."""
+    return sorted(among, key=lambda i: (-scores[i], i))[:k]
+
+
+@case("recipes", "The K best, in the order of the array")
+def k_best(random, share, _):
+    x, scores = random.permutation(9)[:5] * 1.0, random.integers(-3, 3, 5) / 10
+    top = sorted(best(scores, range(5), 3))
+    kept = [i for i in top if x[i] < 8]
+    put = [-a if i in kept else a for i, a in enumerate(x)]
+    return {"x": x, "scores": scores}, x[top], filled(x[kept], 3), put, len(kept)
+
+
+@case("recipes", "Drop by priority, not by place")
+def priority(random, share, _):
+    x, scores = random.normal(size=5), random.integers(-3, 3, 5) / 10
+    mask = random.random(5) < share
+    marked = np.flatnonzero(mask)
+    kept = sorted(best(scores, marked, 3))
+    inputs = {"x": x, "scores": scores, "mask": mask}
+    dropped = len(marked) - len(kept)
+    return inputs, filled(x[marked], 3), filled(x[kept], 3), dropped
+
+
+@case("recipes", "A random K of a mask")
+def random_k(random, share, _):
+    x, noise, mask = random.normal(size=5), random.random(5), random.random(5) < share
+    noise[0] = 0
+    picked = best(np.where(mask, noise, -1), range(5), 2)
+    return {"x": x, "noise": noise, "mask": mask}, x[picked], mask[picked]
+
+
+@case(
+    "recipes",
+    "A stable partition, and left to right padding",
+    "[*printed, partition(mask), PROSE]",
+    "far slower.",
+)
+def partition(random, share, _):
+    x, mask = random.permutation(10)[:5] * 1.0, random.random(5) < share
+    prompts = np.zeros((3, 4), int)
+    for row, length in zip(prompts, (0, 4, random.integers(5)), strict=True):
+        row[4 - length :] = random.integers(1, 9, length)
+    left = np.stack([filled(row[row != 0], 4) for row in prompts])
+    order = [i for side in (True, False) for i in range(5) if mask[i] == side]
+    lower = [a for a in x if a < 6] + [a for a in x if a >= 6]
+    return {"x": x, "mask": mask, "prompts": prompts}, lower, left, order, left
+
+
+# Fault: no hard negative, and a division by zero.
+@case(
+    "recipes",
+    "Hard negatives",
+    "[*jax.tree.leaves(jax.value_and_grad(loss, has_aux=True)(weights)), PROSE]",
+    "is as good for the K highest losses:",
+)
+def hard_negatives(random, share, names):
+    weights, x = 4 * share * random.normal(size=4), np.asarray(names["inputs"])
+    products = x @ weights
+    losses = np.log1p(np.exp(products))
+    hard = [i for i in range(64) if i % 4 > 0 and losses[i] > 2]
+    rows, number = hard[:16], max(len(hard[:16]), 1)
+    gradient = (x[rows] / (1 + np.exp(-products[rows]))[:, None]).sum(0) / number
+    value = losses[rows].sum() / number
+    inputs = {"weights": weights, "losses": losses}
+    highest = sorted((losses[i] for i in range(64) if i % 4 > 0), reverse=True)[:3]
+    return inputs, value, len(hard), len(hard) > 16, gradient, highest
+
+
+@case("recipes", "The rank of each element", "[*printed, PROSE]", "searched the mask,")
+def ranks(random, share, _):
+    x, mask = random.permutation(5) - 2.0, random.random(5) < share
+    place = [sum(mask[:i]) if mask[i] else -1 for i in range(5)]
+    chosen = [sum(x[mask] < a) if m else -1 for a, m in zip(x, mask, strict=True)]
+    inputs = {"x": x, "mask": mask, "kept": dml.nonzero_coordinates(mask, size=3)}
+    first = [rank if rank < 3 else -1 for rank in place]
+    return inputs, place, [sum(x < a) for a in x], chosen, first
+
+
+@case(
+    "recipes",
+    "Channels first",
+    "[*printed, (lambda mask: PROSE)(image[0] > 0)]",
+    "[[8.0, -9.0], [-10.0, -11.0]] ``` **jax.numpy alone**:",
+)
+def channels(random, share, _):
+    image = random.choice([-1.0, 0.0, 2.0, 3.0], (3, 2, 2))
+    pixels = np.argwhere(image[0] > 0)[:3]
+    rows = np.stack([filled([c[i, j] for i, j in pixels], 3) for c in image])
+    last = image[2].copy()
+    for i, j in pixels:
+        last[i, j] *= -1
+    return {"image": image}, rows, last, rows
+
+
+@case(
+    "recipes",
+    "Unique values with a size",
+    "[*printed, PROSE]",
+    "For whole numbers from 0 to 99, search",
+)
+def unique(random, share, _):
+    values, x = np.sort(random.integers(-3, 4, 7)), random.integers(0, 100, 20)
+    found = sorted(set(values.tolist()))
+    inputs = {"values": values, "x": x}
+    marks = np.isin(range(100), x)
+    return inputs, filled(found, 4, -1), len(found), len(found) > 4, marks
+
+
+# TUTORIALS
+
+
+@case(
+    "tutorials/attention",
+    "A softmax of masked scores",
+    "attend(q, k, v, 2, fill_end)",
+)
+def attend(random, share, _):
+    q, k, v = (random.normal(size=(2, n, 4)) for n in (4, 5, 5))
+    end = -1 if share else None
+    seen = attention(q, k, v, lambda i, j: j - i < 2 and (not share or j - i >= -1))
+    return {"q": q, "k": k, "v": v, "fill_end": end}, *seen
+
+
+# Fault: the lowest number of float32 is -inf in bfloat16.
+@case(
+    "tutorials/attention",
+    None,
+    "attend(zeros, zeros[1:], zeros[1:], fill_begin=0)[1]",
+)
+def masked_row(*_):
+    return {"zeros": jnp.zeros((3, 2), "bfloat16")}, [[0.5, 0.5], [1, 0], [0.5, 0.5]]
+
+
+@case(
+    "tutorials/attention",
+    "The key mask of a tokenizer",
+    "[*attend_batch(*batch, keep), PROSE]",
+    "the last of more keys, write",
+)
+def attend_batch(random, share, _):
+    q, k, v = batch = [random.normal(size=(3, 2, 5, 4)) for _ in range(3)]
+    keep = random.random((3, 5)) < share
+    seen = [
+        attention(q[b], k[b], v[b], lambda i, j, b=b: keep[b, j] and j <= i)
+        for b in range(3)
+    ]
+    queries, keys = np.mgrid[:3, :5]
+    scores = np.zeros((1, 1, 3, 5))
+    inputs = {"batch": batch, "keep": keep, "queries": queries, "keys": keys}
+    # The last of 3 queries sees all of 5 keys.
+    aligned = [[j <= i + 2 for j in range(5)] for i in range(3)]
+    return inputs | {"scores": scores}, *map(np.stack, zip(*seen, strict=True)), aligned
+
+
+@case("tutorials/attention", "A window for each head", "attend_heads(*heads, windows)")
+def attend_heads(random, share, _):
+    heads = [random.normal(size=(4, 6, 3)) for _ in range(3)]
+    windows = np.array([1, 2, 6, random.integers(1, 9)], "int32")
+    seen = [
+        attention(*qkv, lambda i, j, w=w: 0 <= i - j < w)
+        for *qkv, w in zip(*heads, windows, strict=True)
+    ]
+    return {"heads": heads, "windows": windows}, *map(np.stack, zip(*seen, strict=True))
+
+
+@case(
+    "tutorials/attention",
+    "Decoding with a cache",
+    "[jnp.concatenate(outputs), PROSE[0]]",
+    "Without a window, call",
+)
+def decode(random, share, _):
+    q, k, v = (random.normal(size=(24, 16)) for _ in range(3))
+    inputs = {"q": q, "k": k, "v": v, "keys": k, "values": v, "offset": 3}
+    by_window = attention(q, k, v, lambda i, j: 0 <= i - j < 5)[0]
+    return inputs, by_window, attention(q, k, v, lambda i, j: j <= i + 3)[0]
+
+
+@case(
+    "tutorials/attention",
+    None,
+    "[[PROSE <= key for key in range(9)]]",
+    "and with a window from",
+)
+def window_of_a_query(random, share, _):
+    window = int(1 + 4 * share)
+    return {"offset": 6, "window": window}, [6 - key < window for key in range(9)]
+
+
+@case("tutorials/compact", None, "[positive(x), jax.grad(energy)(x)]")
+def positive(random, share, _):
+    x = random.integers(-3 * (1 - share), 4, 12) * 1.0
+    kept = [i for i in range(12) if x[i] > 0]
+    gradient = [2 * x[i] if i in kept[:8] else 0 for i in range(12)]
+    return {"x": x}, filled(x[kept], 8), gradient
+
+
+@case(
+    "tutorials/compact",
+    "A count, the rows, and the way back",
+    "[*printed, groups]",
+)
+def count_and_rows(random, share, _):
+    scores = random.choice([0.6, 0.9], 20, p=[1 - share, share])
+    limits = random.choice([0.8, 0.9], (2, 20), p=[1 - share, share])
+    tokens = random.normal(size=(20, 3))
+    kept = [i for i in range(20) if scores[i] > 0.6]
+    strong = [10 * a if i in kept[:8] else a for i, a in enumerate(tokens[:, 0])]
+    lines = [[i for i in range(20) if row[i] > 0.8] for row in limits]
+    first = [tokens[line, 0] * sign for line, sign in zip(lines, (1, -1), strict=True)]
+    return (
+        {"scores": scores, "limits": limits, "tokens": tokens},
+        len(kept),
+        np.trunc(strong),
+        [sum(tokens[i, 0] for i in kept[:8] if i // 5 == g) for g in range(4)],
+        [len(line) for line in lines],
+        [len(line) > 7 for line in lines],
+        np.trunc([filled(row, 7) for row in first]),
+        [filled([1] * len(line), 7) for line in lines],
+        filled([i // 5 for i in kept], 8, 4),
+    )
+
+
+@case(
+    "tutorials/compact",
+    None,
+    "[(both := checkify.checkify(complete)(mask, x))[0].get() is None, both[1]]",
+)
+def complete(random, share, _):
+    x, mask = random.normal(size=6), np.arange(6) < 1 + 4 * share
+    return {"x": x, "mask": mask}, mask.sum() <= 3, filled(x[mask], 3)
+
+
+# Fault: an empty mask, and a division by zero.
+@case(
+    "tutorials/compact",
+    None,
+    "jax.value_and_grad(loss, has_aux=True)(weights, mask, 8)",
+)
+def compact_loss(random, share, names):
+    x, targets = np.asarray(names["inputs"]), np.asarray(names["targets"])[:, 0]
+    weights, mask = random.normal(size=(3, 1)), random.random(64) < share / 4
+    rows = np.flatnonzero(mask)[:8]
+    made = np.tanh(x[rows] @ weights[:, 0])
+    number = max(len(rows), 1)
+    value = ((made - targets[rows]) ** 2).sum() / number
+    slopes = 2 * (made - targets[rows]) * (1 - made**2) / number
+    gradient = (slopes[:, None] * x[rows]).sum(0)[:, None]
+    return {"weights": weights, "mask": mask}, value, mask.sum() > 8, gradient
+
+
+@case("tutorials/compact", None, "PROSE", "can *poison* its loss,")
+def poison(*_):
+    overflow, value = np.array([True, False]), np.array([1.0, 2.0])
+    return {"overflow": overflow, "value": value}, [np.nan, 2]
+
+
+@case(
+    "tutorials/experts",
+    None,
+    "[*assign(router, x), *layer(router, weights, x), dropless(router, weights, x)]",
+)
+def experts(random, share, _):
+    x, router = random.normal(size=(24, 8)) + share, random.normal(size=(8, 4))
+    weights = random.normal(size=(4, 8, 8)) / 3
+    probabilities = softmax(x @ router, True)
+    chosen, gates = np.zeros((4, 24), bool), np.zeros((4, 24))
+    for t in range(24):
+        for e in best(probabilities[t], range(4), 2):
+            chosen[e, t], gates[e, t] = True, probabilities[t, e]
+    capped, whole = x.copy(), x.copy()
+    for e in range(4):
+        for number, t in enumerate(np.flatnonzero(chosen[e])):
+            made = gates[e, t] * np.tanh(x[t] @ weights[e])
+            whole[t] += made
+            capped[t] += made * (number < 12)
+    inputs = {"x": x, "router": router, "weights": weights}
+    return inputs, chosen, gates, capped, chosen.sum(1), whole
+
+
+@case("tutorials/images", None, "[*map(padded.get, modes), *crop(keys, pictures)]")
+def images(random, share, names):
+    pads, image = ((32, 32), (32, 32), (0, 0)), np.asarray(names["image"])
+    grey = np.pad(image, pads, constant_values=0.5)
+    others = [np.pad(image, pads, m) for m in ("edge", "reflect", "symmetric", "wrap")]
+    keys = jax.random.split(jax.random.key(int(8 * share)), 3)
+    pictures, crops = random.random((3, 128, 128, 3)), []
+    for key, picture in zip(keys, pictures, strict=True):
+        row, column = jax.random.randint(key, (2,), 0, 201)
+        wide = np.pad(picture, ((100, 100), (100, 100), (0, 0)), "reflect")
+        crops.append(wide[row : row + 128, column : column + 128])
+    return {"keys": keys, "pictures": pictures}, grey, *others, *crops
+
+
+@case("tutorials/images", None, "[(s := stft(signal)).real, s.imag]")
+def stft(random, share, _):
+    signal = random.normal(size=64 + int(32 * share))
+    wide = np.pad(signal, 32, "reflect")
+    steps = np.arange(64)
+    window = 0.5 - 0.5 * np.cos(2 * np.pi * steps / 64)
+    waves = np.exp(-2j * np.pi * np.outer(steps, np.arange(33)) / 64)
+    frames = [wide[16 * t : 16 * t + 64] for t in range(1 + len(signal) // 16)]
+    spectrum = np.stack([(frame * window) @ waves for frame in frames])
+    return {"signal": signal}, spectrum.real, spectrum.imag
+
+
+@case(
+    "tutorials/sparse",
+    None,
+    "[(both := pass_messages(a, nodes))[0], both[1].count, both[1].overflow, "
+    "jax.grad(lambda a: pass_messages(a, nodes)[0].sum())(a)]",
+)
+def messages(random, share, names):
+    adjacency = random.normal(size=(10, 10)) * (random.random((10, 10)) < share)
+    nodes = random.normal(size=(10, 4))
+    expected, gradient = nodes.copy(), np.zeros((10, 10))
+    edges = np.argwhere(adjacency)
+    for i, j in edges[:32]:
+        expected[j] += adjacency[i, j] * nodes[i]
+        gradient[i, j] = nodes[i].sum()
+    inputs = {"a": adjacency, "nodes": nodes}
+    return inputs, expected, len(edges), len(edges) > 32, gradient
+
+
+@case(
+    "tutorials/sparse",
+    "A batch of graphs",
+    "[counts, edges, *printed[2:4], senders, receivers, received]",
+)
+def batch_of_graphs(random, share, _):
+    batch = random.normal(size=(3, 10, 10)) * (random.random((3, 10, 10)) < share / 4)
+    lists = [[(i, j) for i, j in np.argwhere(graph)] for graph in batch]
+    pairs = [(10 * g + i, 10 * g + j) for g in range(3) for i, j in lists[g]]
+    rows = [[*found, *[(10, 10)] * 32][:32] for found in lists]
+    received = np.zeros(30)
+    for g, i, j in np.argwhere(batch):
+        received[10 * g + j] += batch[g, i, j]
+    past = 30 + 30 * 10  # a node past the last graph
+    return (
+        {"batch": batch},
+        [len(found) for found in lists],
+        rows,
+        all(len(found) <= 32 for found in lists),
+        len(pairs),
+        filled([i for i, _ in pairs], 96, past),
+        filled([j for _, j in pairs], 96, past),
+        received,
+    )
+
+
+@case(
+    "tutorials/network",
+    None,
+    "[patches(image), mean_of_25(image), "
+    "error(lambda x: jnp.roll(x, 1)), ours.bordered(small), zeros.bordered(small)]",
+)
+def blur(random, share, names):
+    image, small = random.random((128, 128)), random.random((2, 4, 5, 3))
+    cut = [image[16 * i :, 16 * j :][:16, :16] for i in range(8) for j in range(8)]
+    wide = np.pad(image, 2, "reflect")
+    mean = [[wide[i : i + 5, j : j + 5].mean() for j in range(128)] for i in range(128)]
+    sharp, blurred = np.asarray(names["sharp"]), np.asarray(names["blurred"])
+    errors = np.abs(np.roll(sharp, 1) - blurred)
+    error = [[errors[:, i, j].mean() for j in range(16)] for i in range(16)]
+    pads = (0, 0), (1, 1), (1, 1), (0, 0)
+    both = np.pad(small, pads, "reflect"), np.pad(small, pads)
+    inputs = {"image": image, "small": small}
+    return inputs, np.stack(cut)[..., None], mean, error, *both
+
+
+@case("tutorials/devices", None, "step(kernel, images, targets)", marks=needs_devices)
+def train(random, share, _):
+    kernel, x, y = (
+        random.normal(size=(n, 1, m, m)) for n, m in ((1, 3), (2, 6), (2, 6))
+    )
+    wide = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), "reflect")
+    places = [(i, j) for i in range(3) for j in range(3)]
+    shifted = [wide[..., i : i + 6, j : j + 6] for i, j in places]
+    error = sum(k * part for k, part in zip(kernel.flat, shifted, strict=True)) - y
+    slopes = np.array([2 * (error * part).mean() for part in shifted])
+    inputs = {"kernel": kernel, "images": x, "targets": y}
+    return inputs, kernel - slopes.reshape(1, 1, 3, 3) / 2, (error**2).mean()
+
+
+@case(
+    "tutorials/devices",
+    None,
+    "[(both := find(mask, x))[0].count, both[1], *find_mine(mask, x), "
+    "jax.shard_map(lambda mask: PROSE + dml.nonzero_coordinates(mask, parts=1, size=5)"
+    ".coordinates[..., 0].astype(int), mesh=mesh, in_specs=P('devices'), "
+    "out_specs=P('devices'))(mask)]",
+    "start of the whole array, add",
+    marks=needs_devices,
+)
+def lists_of_devices(random, share, _):
+    x, mask = random.normal(size=32), random.random(32) < share
+    parts = [np.flatnonzero(part) for part in mask.reshape(2, 16)]
+    counts = [len(part) for part in parts]
+    local = np.stack([filled(part, 5) for part in parts])
+    rows = np.stack([filled(x[p + 16 * i], 5) for i, p in enumerate(parts)])
+    inputs = {"x": x, "mask": mask}
+    return (
+        inputs,
+        counts,
+        rows,
+        counts,
+        local[..., None],
+        rows,
+        np.add(local, [[0], [16]]),
+    )
+
+
+# Faults: a collective that the page's own program lacks is left out.
+@case(
+    "tutorials/devices",
+    None,
+    "[re.findall(COLLECTIVES, text) == names]",
+    marks=needs_devices,
+)
+def names_of_collectives(*_):
+    names = ["all-gather", "all-reduce", "all-to-all", "collective-permute"]
+    names += ["reduce-scatter"]
+    lines = [f"x = f32[2] {x}(y), y = {x}-done(z)" for x in names]
+    starts = [f"y = f32[2] {x}-start(x), metadata={{{x}}}" for x in names]
+    return {"text": "\n".join(lines + starts), "names": names * 2}, True
+
+
+# HOW-TO PAGES
+
+
+# Fault: `fill_begin=0`.
+@case("how_to/export", None, "[attend(scores), pad(row), to_a_multiple_of_8(scores)]")
+def export(random, share, _):
+    scores, row = random.normal(size=(4, 9)), random.normal(size=3)
+    allowed = [[j <= i for j in range(9)] for i in range(4)]
+    wide = np.pad(scores, ((0, 4), (0, 7)), "reflect")
+    inputs = {"scores": scores, "row": row}
+    return inputs, softmax(scores, np.array(allowed)), row[[2, 1, 0, 1, 2]], wide
+
+
+@case("how_to/nan", None, "[safe_log(x), jax.vmap(jax.grad(safe_log))(x)]")
+def safe_log(random, share, _):
+    x = np.array([-1, 0, 0.25, 1, 3])
+    return {"x": x}, [0, 0, *np.log(x[2:])], [0, 0, *1 / x[2:]]
+
+
+@case("how_to/errors", None, "PROSE", "The pairs `((1, 2), (0, 3))` of `jnp.pad` are")
+def pairs(random, share, _):
+    x = random.normal(size=(2, 3))
+    return {"x": x}, np.pad(x, ((1, 2), (0, 3)))
+
+
+def as_of_jax(value):
+    return jnp.asarray(value) if isinstance(value, np.ndarray) else value
+
+
+@pytest.mark.parametrize(("page", "heading", "code", "prose", "make"), CASES)
+def test_a_program_is_right_for_other_inputs(
+    page, heading, code, prose, make, monkeypatch
+):
+    monkeypatch.setenv("XLA_FLAGS", os.environ["XLA_FLAGS"])
+    text = " ".join(TEXTS[page].split())
+    for words in prose:
+        (found,) = re.findall(f"{re.escape(words)} `([^`]+)`", text)
+        code = code.replace("PROSE", found, 1)
+    with jax.default_device(jax.devices("cpu")[0]):
+        for seed, share in enumerate((0, 0.25, 0.5, 1)):
+            random = np.random.default_rng(seed)
+            inputs, *expected = make(random, share, names_of(page))
+            inputs = jax.tree.map(as_of_jax, inputs)
+            names = rerun(page, heading, inputs) if heading else names_of(page)
+            result = eval(code, names | inputs)
+            values = result if isinstance(result, list) else jax.tree.leaves(result)
+            for actual, value in zip(values, expected, strict=True):
+                np.testing.assert_allclose(actual, value, rtol=1e-4, atol=1e-5)
