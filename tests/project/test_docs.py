@@ -17,6 +17,7 @@ import sys
 import types
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from PIL import Image
@@ -182,25 +183,64 @@ def test_the_first_minute(folder, capsys):
     assert (rows[:256] == rows[512:256:-1]).all()
 
 
-@pytest.mark.slow
-def test_the_first_minute_sees_a_wrong_result(folder, capsys, monkeypatch):
-    """Fault: values or gradients are compared with themselves."""
-
-    def wrong(mask, x, size):
-        return dmljax.numpy.extract(mask, x, size=size) + 1
-
-    monkeypatch.setattr(first_minute, "scatter", wrong)
+@pytest.mark.parametrize("wrong", range(3))
+def test_the_first_minute_sees_a_wrong_result(wrong, folder, capsys, monkeypatch):
+    """Faults: values or gradients are compared with themselves; exchanged names."""
+    places = (dmljax.numpy, "extract"), (first_minute, "scatter"), (jnp, "extract")
+    function = getattr(*places[wrong])
+    monkeypatch.setattr(
+        *places[wrong], lambda mask, x, size: function(mask, x, size=size) + 1
+    )
+    monkeypatch.setattr(first_minute, "best", lambda f, x: ("1", np.asarray(f(x))))
     first_minute.main(2**15)
     lines = capsys.readouterr().out.splitlines()
-    (line,) = (line for line in lines if line.startswith("jax.numpy, a scatter"))
-    assert line.split()[-2:] == ["False", "False"]
+    names = "dmljax.numpy.extract", "jax.numpy, a scatter", "jax.numpy.extract"
+    for number, name in enumerate(names):
+        (line,) = (line for line in lines if line.startswith(f"{name} "))
+        assert line.split()[-2:] == 2 * [str(number != wrong)]
 
 
-def test_the_first_minute_shows_the_shortest_time_in_milliseconds(monkeypatch):
+class Result:
+    """A result that notes when it is waited for."""
+
+    def __init__(self, events):
+        self.events = events
+
+    def block_until_ready(self):
+        self.events.append("waited")
+        return self
+
+    def __array__(self, dtype=None, copy=None):
+        return np.array(7)
+
+
+def test_the_first_minute_shows_the_shortest_time_of_a_whole_call(monkeypatch):
+    """Faults: a time ends before the result is there, or is another unit."""
     clock = iter([0, 5, 10, 11, 20, 23, 30, 34, 40, 42])
-    time = types.SimpleNamespace(perf_counter=lambda: next(clock))
+    events = []
+
+    def perf_counter():
+        events.append("clock")
+        return next(clock)
+
+    def function(x):
+        events.append(x)
+        return Result(events)
+
+    time = types.SimpleNamespace(perf_counter=perf_counter)
     monkeypatch.setattr(first_minute, "time", time)
-    assert first_minute.best(lambda x: x, 7) == ("    1000.0", 7)
+    assert first_minute.best(function, "call") == ("    1000.0", 7)
+    assert events == ["call", "waited"] + 5 * ["clock", "call", "waited", "clock"]
+
+
+@pytest.mark.parametrize("size", [1, 1023, 1024, 1025, 3000])
+def test_the_scatter_of_the_first_minute_is_right_at_the_borders_of_blocks(size):
+    x = np.arange(1, 3073, dtype=np.float32)
+    inner = x % 1024
+    for mask in (x > 0, x < 0, inner == 0, inner == 1, inner > 1, x > 1024, x < 1026):
+        expected = np.pad(x[mask], (0, size))[:size]
+        found = first_minute.scatter(jnp.asarray(mask), jnp.asarray(x), size=size)
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_the_comment_of_the_first_program_has_its_elements():
@@ -280,6 +320,7 @@ def test_every_public_name_is_documented():
     assert set(listed) == expected
 
 
+PACKAGE = [path for path in SOURCES if path.is_relative_to(ROOT / "dmljax")]
 PREFIXES = {"dml": "dmljax", "dnp": "dmljax.numpy", "dox": "dmljax.onnx"}
 PREFIXES |= {"jnp": "jax.numpy", "lax": "jax.lax", "np": "numpy"}
 DOTTED = re.compile(
@@ -310,6 +351,16 @@ def test_names_and_arguments_on_a_page_exist(page):
         if re.match(r"d(ml|np|ox)\w*[.]", function) and DOTTED.fullmatch(function):
             words = {word.arg: 0 for word in call.keywords}
             inspect.signature(named(function)).bind_partial(*call.args, **words)
+
+
+@pytest.mark.parametrize("page", [*TEXTS, *PACKAGE])
+def test_coordinates_index_an_array_by_columns(page):
+    """Fault: `x[tuple(coordinates)]`, which takes a row for an axis."""
+    text = TEXTS.get(page) or page.read_text()
+    found = re.findall(r"\[tuple\(([^()]*)\)\]|index = tuple\(([^()]*)\)", text)
+    one_row = r"coordinates\[r\]"
+    for code in filter(None, itertools.chain(*found)):
+        assert re.fullmatch(rf"[\w.]+\.T|{one_row}", code), code
 
 
 def calls(codes):

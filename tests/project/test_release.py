@@ -21,6 +21,8 @@ import dmljax.numpy
 import dmljax.onnx
 from benchmarks import ledger, plot
 from dmljax.__main__ import main
+from dmljax._model.files import MOST_BYTES, MOST_ELEMENTS
+from dmljax._nonzero_kernels import DEFAULT_MIN_ELEMENTS
 from dmljax._operators import OPERATORS
 from docs import programs
 from tests.project.texts import ROOT, SOURCES, TEXTS, section
@@ -104,16 +106,17 @@ def test_sentences_have_the_figures_and_versions_of_the_ledger():
 
 
 EXTRAS = """
-images: pillow
-test: dmljax pytest pytest-xdist hypothesis flatbuffers
-bench: matplotlib
-clients: flax optax equinox
-converters: jax2onnx onnx
-onnx: onnx
-compare: torch
-docs: dmljax sphinx furo myst-parser sphinx-copybutton
-site: dmljax selenium
-dev: dmljax nox ruff mypy pyright
+images: pillow>=10
+test: dmljax[bench,images] pytest>=8 pytest-xdist>=3 hypothesis>=6.100 flatbuffers>=24
+bench: matplotlib>=3.8
+clients: flax>=0.10 optax>=0.2 equinox>=0.13
+converters: jax2onnx>=0.17 onnx>=1.21
+onnx: onnx>=1.16
+compare: torch>=2.4
+docs: dmljax[bench] sphinx>=8 furo>=2024.8 myst-parser>=4 sphinx-copybutton>=0.5
+site: dmljax[docs,test] selenium>=4.20
+dev: dmljax[test,docs,clients,converters] nox>=2024.4 ruff>=0.9 mypy>=1.15 \
+pyright>=1.1.400
 """
 
 
@@ -122,12 +125,8 @@ def test_metadata():
     assert METADATA["readme"] == "README.md"
     assert "Typing :: Typed" in METADATA["classifiers"]
     written = METADATA["optional-dependencies"].items()
-    found = "".join(
-        f"{extra}: {' '.join(re.match(r'[a-z0-9-]+', x)[0] for x in needed)}\n"
-        for extra, needed in written
-    )
+    found = "".join(f"{extra}: {' '.join(needed)}\n" for extra, needed in written)
     assert found == EXTRAS[1:]
-    assert "dmljax[bench,images]" in METADATA["optional-dependencies"]["test"]
     # The session `minimum` runs with these.
     jax_and_jaxlib, others = METADATA["dependencies"][:2], METADATA["dependencies"][2:]
     assert [x.split(">=")[0] for x in jax_and_jaxlib] == ["jax", "jaxlib"]
@@ -226,9 +225,102 @@ def test_the_names_in_a_wheel_are_compared(wrong, tag, licence, tmp_path, noxfil
         noxfile.check_names(tmp_path / "a.whl", pathlib.Path("dmljax-1.tar.gz"), tag)
 
 
-def test_the_version_is_in_the_changelog_and_the_citation():
+def test_the_version_is_in_the_changelog_the_citation_and_commands():
     assert f"## {dmljax.__version__}" in TEXTS["CHANGELOG.md"]
     assert f"\nversion: {dmljax.__version__}\n" in CITATION
+    tags = re.findall(r"\bv\d[\d.]*\d", f"{TEXTS['CONTRIBUTING.md']}{NOXFILE}{RELEASE}")
+    assert len(tags) > 4
+    assert {*tags} == {f"v{dmljax.__version__}"}
+
+
+def test_the_citation_names_what_the_project_names():
+    """Faults: another author, a keyword of another project, a lost field."""
+    text = re.sub(r"^  - (?:name: )?", "- ", CITATION, flags=re.M)
+    fields = dict(re.findall(r"^([\w-]+): *((?:.+|\n- .+)+)$", text, re.M))
+    names = "cff-version message type title version license authors keywords"
+    assert [*fields] == names.split()
+    assert (fields["cff-version"], fields["type"]) == ("1.2.0", "software")
+    assert "dmljax" in fields["message"]
+    assert fields["title"] == '"dmljax: DirectML operators for JAX"'
+    conf = (ROOT / "docs/conf.py").read_text()
+    assert f"\nauthor = {fields['authors'].strip()[2:]}\n" in conf
+    keywords = re.findall("- (.*)", fields["keywords"].lower())
+    assert [x for x in keywords if x.split()[0] not in str(METADATA["keywords"])] == []
+
+
+def test_addresses_agree():
+    """Faults: an address of the project that no page has; an address without TLS."""
+    pages = "".join(TEXTS.values())
+    for address in METADATA["urls"].values():
+        assert f"({address})" in TEXTS["README.md"]
+    inventories = re.findall(r'"(https://.*)"', (ROOT / "docs/conf.py").read_text())
+    assert inventories[0].startswith(METADATA["urls"]["JAX documentation"])
+    assert re.findall(r"http://(?!localhost)\S+", pages) == []
+
+
+def test_limits_in_sentences_are_in_the_code():
+    """Fault: another power of two."""
+    elements, threshold = (
+        x.bit_length() - 1 for x in (MOST_ELEMENTS, DEFAULT_MIN_ELEMENTS["cuda"])
+    )
+    changes = " ".join(TEXTS["CHANGELOG.md"].split())
+    bytes_of_text = f"{MOST_BYTES >> 20} MiB of text"
+    assert f"at most 2^{elements} elements and {bytes_of_text}" in changes
+    assert f"The kernel is the default from 2^{threshold} elements on" in changes
+    page = TEXTS["docs/how_to/implementation.md"]
+    assert f"by default, if the input or the output has at least 2^{threshold}" in page
+
+
+def test_contributing_names_what_the_tools_have():
+    """Faults: another count of processes, environment, path or optimization."""
+    text = " ".join(TEXTS["CONTRIBUTING.md"].split())
+    (processes,) = re.findall(r'"-n", "(\d+)"', NOXFILE)
+    assert f"Choose `-n {processes}` for one GPU" in text
+    assert f"JAX for Python {METADATA['requires-python'][2:]}: README's" in text
+    (environment,) = re.findall("environment: (.*)", RELEASE)
+    assert f"`release.yml` and the environment `{environment}`" in text
+    (path,) = re.findall(r"path: (\..*)", RELEASE)
+    assert f"builds and checks the files, in `{path}`" in text
+    flag = "XLA_FLAGS=--xla_backend_optimization_level="
+    (level,) = re.findall(r"optimization_level=(\d)", NOXFILE)
+    assert re.findall(rf"{flag}(\d)", text) == [level]
+    # Folders and files that code in sentences names.
+    named = re.findall(r"`((?:tests|dmljax|docs|benchmarks|\.ci)/[\w./]*)`", text)
+    new = {name for name in named if "tile" in name}
+    assert [
+        name for name in named if not (ROOT / name).exists() and name not in new
+    ] == []
+
+
+def test_tools_are_strict():
+    """Faults: an option is lost, or an exception is wider."""
+    own = PROJECT["tool"]["pytest"]["ini_options"]
+    options = "--doctest-modules --doctest-glob=README.md --import-mode=importlib -ra"
+    assert own["addopts"] == [*options.split(), "-m", "not slow"]
+    assert own["doctest_optionflags"] == ["IGNORE_EXCEPTION_DETAIL"]
+    assert own["pythonpath"] == ["."]
+    assert [marker.split(":")[0] for marker in own["markers"]] == ["slow"]
+    ruff = PROJECT["tool"]["ruff"]
+    assert ruff["line-length"] == 88
+    assert ruff["lint"]["ignore"] == ["D105", "D107"]
+    assert ruff["lint"]["pydocstyle"] == {"convention": "google"}
+    loose = ruff["lint"]["per-file-ignores"]
+    assert loose == {"tests/*": ["D"], "benchmarks/*": ["D"]}
+    assert PROJECT["tool"]["mypy"]["untyped_calls_exclude"] == ["jax", "ml_dtypes"]
+    (override,) = PROJECT["tool"]["mypy"]["overrides"]
+    modules = ["chex.*", "docutils.*", "torch.*"]
+    assert override == {"module": modules, "ignore_missing_imports": True}
+    # One source of the version; a build that needs no other program.
+    assert METADATA["dynamic"] == ["version"]
+    assert PROJECT["tool"]["hatch"]["version"] == {"path": "dmljax/__init__.py"}
+    backend = {"requires": ["hatchling"], "build-backend": "hatchling.build"}
+    assert PROJECT["build-system"] == backend
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    ran = re.findall("entry: (.*)", hooks)
+    assert {*ran} < {*SESSIONS["lint"].split("\n")}
+    assert (
+        len(ran) == hooks.count("- id: ") == hooks.count("pass_filenames: false") == 3
+    )
 
 
 # SESSIONS
