@@ -19,6 +19,7 @@ from jax.sharding import PartitionSpec as P
 
 import dmljax
 from dmljax import DescriptorError, PaddingMode
+from dmljax._jax import VERSION
 from tests import samples
 from tests.checks import needs_kernels
 from tests.meshes import CASES, check_both, run, sharding_of
@@ -98,7 +99,9 @@ def divided(sample, positions, dimension):
         # JAX 0.12 wants cotangents to be divided as their outputs are.
         cotangent = "argument to VJP function" in str(error)
         files = [frame.filename for frame in traceback.extract_tb(error.__traceback__)]
-        if any(os.path.dirname(dmljax.__file__) in file for file in files):
+        is_ours = any(os.path.dirname(dmljax.__file__) in file for file in files)
+        # JAX 0.9.0 can't cut the divided dimension of a batch into parts.
+        if is_ours and VERSION >= (0, 10):
             raise
         if type(error).__name__ != "ShardingTypeError" and not cotangent:
             raise
