@@ -205,6 +205,8 @@ def of_64_bits(x, indices, bound):
     yield dnp.extract(x > 1, x, size=5, fill_value=3)
     yield dnp.triu(x, bound)
     yield dnp.one_hot(indices, 3, dtype=x.dtype)
+    # A planted fault: indices of 64 bits are read as 32.
+    yield dnp.one_hot(bound, 3)
     yield dox.pad(x, [1, 1, 1, 1])
     yield dox.one_hot(indices, 3, x[0, :2])
     yield dox.compress(x, x[:, 0] > 1, axis=0, size=4)

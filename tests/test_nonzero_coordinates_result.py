@@ -483,6 +483,8 @@ def test_rows_are_divided_by_part_and_as_the_array(parts, of_mask, of_x, wanted)
     found = run(*map(jax.device_put, inputs, shardings))
     assert_same(found, run(*inputs))
     assert jax.typeof(found[0]).sharding.spec == wanted
+    # A planted fault: only the first dimension of the written array stays divided.
+    assert found[-1].sharding.is_equivalent_to(shardings[1], 2)
 
 
 @needs_devices

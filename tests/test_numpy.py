@@ -665,6 +665,8 @@ def test_wrong_values():
     wrong("values has sizes", dnp.pad, X, 1, constant_values=(1, 2, 3))
     wrong("nothing to repeat", dnp.pad, EMPTY, 1, "edge")
     wrong(r"condition has .*atleast_1d\(condition\)", dnp.where, np.array(3))
+    # A planted fault: the condition has the name of nonzero's argument.
+    refused(TypeError, "where: condition must be a number or an", dnp.where, [True])
     for fill in ((1, 2, 3), (1,), [1, 2]):
         wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=fill)
     wrong("condition has .* must have one dimension", dnp.compress, X, COUNTS)
