@@ -136,7 +136,8 @@ def site(session: nox.Session) -> None:
     session.install("-e", ".[site]")
     if session.posargs != ["built"]:
         session.run(*SPHINX)
-    session.run(*PYTEST, "-n", "auto", "tests/project/test_site.py")
+    files = "tests/project/test_site.py", "tests/project/test_conf.py"
+    session.run(*PYTEST, "-n", "auto", *files)
 
 
 @nox.session(python=OLDEST)

@@ -1,10 +1,8 @@
 """The documentation is true: examples, outputs, names and links."""
 
 import ast
-import collections
 import contextlib
 import doctest
-import importlib
 import inspect
 import itertools
 import os
@@ -492,30 +490,3 @@ def test_searched_words_are_in_the_index_and_on_their_pages():
 
 CONF = (ROOT / "docs/conf.py").read_text()
 SITE = (ROOT / "tests/project/test_site.py").read_text()
-
-
-def test_the_site_shows_what_is_for_it():
-    """Faults of docs/conf.py: comments stay closed, words or tables are lost."""
-    pytest.importorskip("sphinx")
-    conf = importlib.import_module("docs.conf")
-    page = "<!-- not on the site -->\nB\n<!-- end -->\n<!-- site\nC\n-->\n"
-    page = f"# A\n{2 * page}"
-    for name in ("faq", "descriptors"):
-        conf.open_comments(None, name, source := [page])
-        opened, *tables = source[0].split("\n\n")
-        assert opened.rstrip() == "# A\nC\nC"
-        assert bool(tables) == (name == "descriptors")
-    with pytest.raises(ValueError, match=r"faq has no sentence with .*'gather'"):
-        conf.add_to_titles(None, "faq", source)
-    source = ["# A\n" + " ".join(conf.SEARCHED["faq"]).upper() + "\n# B\n"]
-    conf.add_to_titles(None, "faq", source)
-    assert source[0].startswith("# A\n\n```{eval-rst}\n.. index::\n")
-    assert re.findall("! single: (.*)", source[0]) == [*conf.SEARCHED["faq"]]
-    env = types.SimpleNamespace(metadata=collections.defaultdict(dict))
-    for env.docname in ("benchmarks", "benchmarks_cpu", "development/design", "faq"):
-        conf.hide_figures(types.SimpleNamespace(env=env), None)
-    assert [*env.metadata] == ["benchmarks_cpu", "development/design"]
-    assert "where" not in conf.Search.stopwords
-    static = ROOT / "docs/_static"
-    files = [*conf.html_css_files, *conf.html_js_files]
-    assert {path.name for path in static.iterdir()} == {*files, "favicon.svg"}

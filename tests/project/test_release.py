@@ -374,7 +374,7 @@ pyright tests/client.py tests/client_pyright.py
     "site": f"""
 3.11: install -e .[site]
 {SPHINX}
-{PYTEST} auto tests/project/test_site.py
+{PYTEST} auto tests/project/test_site.py tests/project/test_conf.py
 """,
     "wheel": f"""
 3.11: install build[uv] twine readme_renderer[md]
