@@ -576,7 +576,7 @@ def test_what_the_script_of_all_checks_runs(fails, tmp_path):
     calls = re.sub(rf"{tmp_path}/tmp\.\w+", "WORK", calls).replace("home:", ":")
     if not fails:
         assert sorted(calls.splitlines()) == sorted(CALLED.strip().splitlines())
-    assert not [*tmp_path.glob("tmp.*")]
+        assert not [*tmp_path.glob("tmp.*")]
 
 
 def extras(*names):
