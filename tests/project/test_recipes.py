@@ -103,28 +103,33 @@ def filter_(random, share, _):
     return {"x": x}, filled(kept, 4), -filled(kept, 3), sum(kept)
 
 
-# Faults: `jnp.maximum(width, 0)` without the maximum, `>=` for `>`.
-@case("recipes", "Non-maximum suppression (NMS)", "nms(boxes, scores, limit, 6, 4)")
+# Faults: `jnp.maximum(width, 0)` without the maximum; a suppressed box suppresses.
+@case(
+    "recipes",
+    "Non-maximum suppression (NMS)",
+    "[nms(*trial, size=4) for trial in trials]",
+)
 def nms(random, limit, _):
-    low = random.integers(-4, 4, (8, 2))
-    boxes = np.concatenate([low, low + random.integers(1, 5, (8, 2))], 1) * 1.0
-    scores = random.permutation(8) / 10
-
     def overlaps(a, b):
         sides = [min(a[i + 2], b[i + 2]) - max(a[i], b[i]) for i in (0, 1)]
         both = sides[0] * sides[1] if min(sides) > 0 else 0
         areas = [(c[2] - c[0]) * (c[3] - c[1]) for c in (a, b)]
         return both > limit * (sum(areas) - both)
 
-    kept = []
-    for i in np.argsort(-scores)[:6]:
-        near = any(overlaps(boxes[i], boxes[j]) for j in kept)
-        kept += [i] * (scores[i] > 0.1 and not near)
-    inputs = {"boxes": boxes, "scores": scores, "limit": limit}
-    return inputs, filled(kept, 4, -1)
-
-
-HALVES = [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2]
+    trials, expected = [], []
+    for most in (3, 6, 6, 6, 6):
+        # Boxes of two groups are disjoint in both axes, others overlap or touch.
+        low = random.integers(0, 4, (8, 2)) + 9 * (np.arange(8)[:, None] % 2)
+        boxes = np.concatenate([low, low + random.integers(1, 5, (8, 2))], 1) * 1.0
+        scores = (random.permutation(8) - 1) / 10
+        kept = []
+        for i in np.argsort(-scores)[:most]:
+            near = any(overlaps(boxes[i], boxes[j]) for j in kept)
+            if scores[i] > 0.1 and not near:
+                kept.append(i)
+        trials.append((boxes, scores, limit, most))
+        expected.append(filled(kept, 4, -1))
+    return {"trials": trials}, *expected
 
 
 @case(
@@ -137,6 +142,7 @@ HALVES = [-2, -1.5, -1, -0.5, 0, 0.5, 1, 1.5, 2]
 )
 def radius_graph(random, share, _):
     points = random.choice([-2, -1.5, -1, -0.5, 0, 0.5, 1], (5, 2)) * (3 - 2 * share)
+    points[1] = points[0] + [1.5, 0]
     squares = [[(a - b) @ (a - b) for a in points] for b in points]
     near = [[j for j in range(5) if j != i and squares[i][j] < 2.25] for i in range(5)]
     edges = [(i, j) for i in range(5) for j in near[i]]
@@ -158,21 +164,24 @@ def radius_graph(random, share, _):
 @case(
     "recipes",
     "Particles that die and are born in a scan",
-    "lax.scan(live, particles, wanted)",
+    "[*jax.tree.leaves(lax.scan(live, particles, wanted)), *PROSE]",
+    "False False] ``` **jax.numpy alone**:",
 )
 def particles(random, share, _):
     alive, age = random.random(4) < share, random.integers(0, 4, 4)
-    inputs = {"particles": {"alive": alive, "age": age}, "wanted": None}
-    inputs["wanted"] = random.integers(0, 4, 6)
+    steps = random.integers(0, 4, 6)
+    inputs = {"particles": {"alive": alive, "age": age}, "wanted": steps}
+    inputs["alive"] = alive[:3]
+    slots = filled(np.flatnonzero(~alive[:3]), 2, 3)
     sums, lacks = [], []
-    for wanted in inputs["wanted"]:
+    for wanted in steps:
         alive, age = alive & (age < 2), age + 1
         free = [i for i in range(4) if not alive[i]]
         for i in free[: min(wanted, 2)]:
             alive[i], age[i] = True, 0
         sums.append(alive.sum())
         lacks.append(min(len(free), 2) < wanted)
-    return inputs, age, alive, np.array(sums), np.array(lacks)
+    return inputs, age, alive, sums, lacks, slots
 
 
 @case("recipes", "Two masks: write elements of one into places of the other")
@@ -224,7 +233,7 @@ def best(scores, among, k):
 
 @case("recipes", "The K best, in the order of the array")
 def k_best(random, share, _):
-    x, scores = random.permutation(9)[:5] * 1.0, random.integers(-3, 3, 5) / 10
+    x, scores = random.permutation([1.0, 3, 7, 8, 9]), random.integers(-3, 3, 5) / 10
     top = sorted(best(scores, range(5), 3))
     kept = [i for i in top if x[i] < 8]
     put = [-a if i in kept else a for i, a in enumerate(x)]
@@ -245,7 +254,7 @@ def priority(random, share, _):
 @case("recipes", "A random K of a mask")
 def random_k(random, share, _):
     x, noise, mask = random.normal(size=5), random.random(5), random.random(5) < share
-    noise[0] = 0
+    noise[4], mask[4] = 0, share > 0
     picked = best(np.where(mask, noise, -1), range(5), 2)
     return {"x": x, "noise": noise, "mask": mask}, x[picked], mask[picked]
 
@@ -253,7 +262,8 @@ def random_k(random, share, _):
 @case(
     "recipes",
     "A stable partition, and left to right padding",
-    "[*printed, partition(mask), PROSE]",
+    "[*printed, partition(mask), PROSE, PROSE]",
+    "[[5, 6, 0, 0], [7, 8, 9, 0]] ``` **jax.numpy alone**:",
     "far slower.",
 )
 def partition(random, share, _):
@@ -264,7 +274,7 @@ def partition(random, share, _):
     left = np.stack([filled(row[row != 0], 4) for row in prompts])
     order = [i for side in (True, False) for i in range(5) if mask[i] == side]
     lower = [a for a in x if a < 6] + [a for a in x if a >= 6]
-    return {"x": x, "mask": mask, "prompts": prompts}, lower, left, order, left
+    return {"x": x, "mask": mask, "prompts": prompts}, lower, left, order, order, left
 
 
 # Fault: no hard negative, and a division by zero.
@@ -289,7 +299,7 @@ def hard_negatives(random, share, names):
 
 @case("recipes", "The rank of each element", "[*printed, PROSE]", "searched the mask,")
 def ranks(random, share, _):
-    x, mask = random.permutation(5) - 2.0, random.random(5) < share
+    x, mask = 10.0 * random.permutation(5) - 20, random.random(5) < share
     place = [sum(mask[:i]) if mask[i] else -1 for i in range(5)]
     chosen = [sum(x[mask] < a) if m else -1 for a, m in zip(x, mask, strict=True)]
     inputs = {"x": x, "mask": mask, "kept": dml.nonzero_coordinates(mask, size=3)}
@@ -373,7 +383,12 @@ def attend_batch(random, share, _):
     return inputs | {"scores": scores}, *map(np.stack, zip(*seen, strict=True)), aligned
 
 
-@case("tutorials/attention", "A window for each head", "attend_heads(*heads, windows)")
+@case(
+    "tutorials/attention",
+    "A window for each head",
+    "[*attend_heads(*heads, windows), PROSE]",
+    "A head keeps the diagonals from",
+)
 def attend_heads(random, share, _):
     heads = [random.normal(size=(4, 6, 3)) for _ in range(3)]
     windows = np.array([1, 2, 6, random.integers(1, 9)], "int32")
@@ -381,7 +396,8 @@ def attend_heads(random, share, _):
         attention(*qkv, lambda i, j, w=w: 0 <= i - j < w)
         for *qkv, w in zip(*heads, windows, strict=True)
     ]
-    return {"heads": heads, "windows": windows}, *map(np.stack, zip(*seen, strict=True))
+    inputs = {"heads": heads, "windows": windows, "window": 3}
+    return inputs, *map(np.stack, zip(*seen, strict=True)), -2
 
 
 @case(
@@ -400,17 +416,30 @@ def decode(random, share, _):
 @case(
     "tutorials/attention",
     None,
-    "[[PROSE <= key for key in range(9)]]",
+    "[[PROSE <= key for key in range(9)], PROSE]",
     "and with a window from",
+    "the diagonals from `fill_end` to",
 )
 def window_of_a_query(random, share, _):
     window = int(1 + 4 * share)
-    return {"offset": 6, "window": window}, [6 - key < window for key in range(9)]
+    inputs = {"offset": 6, "window": window, "fill_begin": 1}
+    return inputs, [6 - key < window for key in range(9)], 0
+
+
+@case("tutorials/attention", "Rows without a key", "by_jax")
+def attention_of_jax(random, share, _):
+    batch = [random.normal(size=(3, 2, 24, 4)) for _ in range(3)]
+    keep = random.random((3, 24)) < share
+    seen = [
+        attention(*qkv, lambda i, j, row=row: row[j] and j <= i)[0]
+        for *qkv, row in zip(*batch, keep, strict=True)
+    ]
+    return {"batch": batch, "keep": keep, "output": np.float32(0)}, seen
 
 
 @case("tutorials/compact", None, "[positive(x), jax.grad(energy)(x)]")
 def positive(random, share, _):
-    x = random.integers(-3 * (1 - share), 4, 12) * 1.0
+    x = random.integers(-3 * (1 - share), 4, 12) / 2
     kept = [i for i in range(12) if x[i] > 0]
     gradient = [2 * x[i] if i in kept[:8] else 0 for i in range(12)]
     return {"x": x}, filled(x[kept], 8), gradient
@@ -479,7 +508,9 @@ def poison(*_):
 @case(
     "tutorials/experts",
     None,
-    "[*assign(router, x), *layer(router, weights, x), dropless(router, weights, x)]",
+    "[*assign(router, x), *layer(router, weights, x), dropless(router, weights, x), "
+    "PROSE.count]",
+    "the list of the first expert is",
 )
 def experts(random, share, _):
     x, router = random.normal(size=(24, 8)) + share, random.normal(size=(8, 4))
@@ -495,13 +526,17 @@ def experts(random, share, _):
             made = gates[e, t] * np.tanh(x[t] @ weights[e])
             whole[t] += made
             capped[t] += made * (number < 12)
-    inputs = {"x": x, "router": router, "weights": weights}
-    return inputs, chosen, gates, capped, chosen.sum(1), whole
+    kept = jax.vmap(lambda mask: dml.nonzero_coordinates(mask, size=12))(chosen)
+    inputs = {"x": x, "router": router, "weights": weights, "kept": kept}
+    counts = chosen.sum(1)
+    return inputs, chosen, gates, capped, counts, whole, counts[0]
 
 
-@case("tutorials/images", None, "[*map(padded.get, modes), *crop(keys, pictures)]")
+@case(
+    "tutorials/images", None, "[image, *map(padded.get, modes), *crop(keys, pictures)]"
+)
 def images(random, share, names):
-    pads, image = ((32, 32), (32, 32), (0, 0)), np.asarray(names["image"])
+    pads, image = ((32, 32), (32, 32), (0, 0)), names["photograph"][:512:4, ::4] / 255
     grey = np.pad(image, pads, constant_values=0.5)
     others = [np.pad(image, pads, m) for m in ("edge", "reflect", "symmetric", "wrap")]
     keys = jax.random.split(jax.random.key(int(8 * share)), 3)
@@ -510,7 +545,7 @@ def images(random, share, names):
         row, column = jax.random.randint(key, (2,), 0, 201)
         wide = np.pad(picture, ((100, 100), (100, 100), (0, 0)), "reflect")
         crops.append(wide[row : row + 128, column : column + 128])
-    return {"keys": keys, "pictures": pictures}, grey, *others, *crops
+    return {"keys": keys, "pictures": pictures}, image, grey, *others, *crops
 
 
 @case("tutorials/images", None, "[(s := stft(signal)).real, s.imag]")
@@ -528,7 +563,7 @@ def stft(random, share, _):
 @case(
     "tutorials/sparse",
     None,
-    "[(both := pass_messages(a, nodes))[0], both[1].count, both[1].overflow, "
+    "[(both := pass_messages(a, nodes))[0], *both[1], both[1].overflow, "
     "jax.grad(lambda a: pass_messages(a, nodes)[0].sum())(a)]",
 )
 def messages(random, share, names):
@@ -540,7 +575,8 @@ def messages(random, share, names):
         expected[j] += adjacency[i, j] * nodes[i]
         gradient[i, j] = nodes[i].sum()
     inputs = {"a": adjacency, "nodes": nodes}
-    return inputs, expected, len(edges), len(edges) > 32, gradient
+    rows = np.concatenate([edges, np.full((32, 2), 10)])[:32]
+    return inputs, expected, len(edges), rows, len(edges) > 32, gradient
 
 
 @case(
@@ -549,7 +585,8 @@ def messages(random, share, names):
     "[counts, edges, *printed[2:4], senders, receivers, received]",
 )
 def batch_of_graphs(random, share, _):
-    batch = random.normal(size=(3, 10, 10)) * (random.random((3, 10, 10)) < share / 4)
+    batch = random.normal(size=(3, 10, 10)) * (random.random((3, 10, 10)) < share / 6)
+    batch[0] = np.arange(100).reshape(10, 10) < 12 + 40 * share  # once 32
     lists = [[(i, j) for i, j in np.argwhere(graph)] for graph in batch]
     pairs = [(10 * g + i, 10 * g + j) for g in range(3) for i, j in lists[g]]
     rows = [[*found, *[(10, 10)] * 32][:32] for found in lists]
