@@ -370,7 +370,7 @@ def calls(codes):
 
 # Names of other modules and libraries, and of programs that no page has, are sources:
 # linear_call softmax_cross_entropy_with_integer_labels hop_length n_fft pad_mode
-# all_elements
+# all_elements CheckFeatureSupport CompileOperator CreateOperator "Float32" "repeats"
 
 
 def test_words_with_an_underscore_are_in_the_sources():
@@ -382,9 +382,18 @@ def test_words_with_an_underscore_are_in_the_sources():
     pages = TEXTS.keys() - PAGES.keys() - {"docs/development/lab_notes.md"}
     codes = [code for page in pages for code in inline(TEXTS[page])]
     words = re.findall(
-        r"\b[a-z0-9]+_\w+|(?<=\w\.)[a-z]\w{3,}|\w+Error\b", "\n".join(codes)
+        r"\b[a-z0-9]+_\w+|(?<=\w\.)[a-z]\w{3,}|\w+Error\b|\b[A-Z][a-z]+[A-Z]\w+",
+        "\n".join(codes),
     )
     assert set(words) - known == set()
+    # Faults: another string, or a name of another module, in the texts of a release.
+    code = "\n".join(
+        x for page in pages if "/" not in page for x in inline(TEXTS[page])
+    )
+    quoted = re.findall(r'"[\w.]+"|(?<![\w./])[a-z]\w*[.]\w{4,}', code)
+    everywhere = "\n".join(texts)
+    unknown = {x for x in quoted if not re.search(rf"{re.escape(x)}(?!\w)", everywhere)}
+    assert {x for x in unknown if not pydoc.locate(x)} == set()
     # Arguments, as in `size=`.
     known = set(re.findall(r"(\w+)(?:=|: )", "\n".join(texts)))
     assert {code[:-1] for code in codes if re.fullmatch(r"\w+=", code)} <= known

@@ -267,6 +267,8 @@ def test_limits_in_sentences_are_in_the_code():
     bytes_of_text = f"{MOST_BYTES >> 20} MiB of text"
     assert f"at most 2^{elements} elements and {bytes_of_text}" in changes
     assert f"The kernel is the default from 2^{threshold} elements on" in changes
+    assert "`diagonal_matrix1` has fewer than 2^31 columns" in changes
+    assert dmljax.diagonal_matrix1.__doc__.count("2^31 or more columns") == 1
     page = TEXTS["docs/how_to/implementation.md"]
     assert f"by default, if the input or the output has at least 2^{threshold}" in page
 
