@@ -370,7 +370,8 @@ def calls(codes):
 
 # Names of other modules and libraries, and of programs that no page has, are sources:
 # linear_call softmax_cross_entropy_with_integer_labels hop_length n_fft pad_mode
-# all_elements CheckFeatureSupport CompileOperator CreateOperator "Float32" "repeats"
+# all_elements CheckFeatureSupport CompileOperator CreateOperator channelOrder
+# roofline "Float32" "repeats"
 
 
 def test_words_with_an_underscore_are_in_the_sources():
@@ -390,6 +391,7 @@ def test_words_with_an_underscore_are_in_the_sources():
     code = "\n".join(
         x for page in pages if "/" not in page for x in inline(TEXTS[page])
     )
+    assert {*re.findall(r"^[a-z]\w{3,}$", code, re.M)} <= known
     quoted = re.findall(r'"[\w.]+"|(?<![\w./])[a-z]\w*[.]\w{4,}', code)
     everywhere = "\n".join(texts)
     unknown = {x for x in quoted if not re.search(rf"{re.escape(x)}(?!\w)", everywhere)}
@@ -409,6 +411,8 @@ def test_paths_in_sentences_exist():
             # A file that a contributor adds
             new = "tile" in name
             assert new or any(x.endswith(f"/{name}") for x in files), f"{page}: {name}"
+        for pattern in re.findall(r"\b[\w/]+/\*[\w.]*", " ".join(inline(text))):
+            assert [*ROOT.glob(pattern), *(ROOT / "dmljax").glob(pattern)], pattern
 
 
 def test_links_between_pages_lead_somewhere():
