@@ -61,6 +61,8 @@ def test_the_versions_of_python_and_jax_agree():
     pythons = re.findall(r"^Programming Language :: Python :: (3\..*)$", text, re.M)
     jax_version, lib_version = re.findall(r"'jax(?:lib)?>=([\d.]+)'", str(METADATA))
     assert METADATA["requires-python"] == f">={pythons[0]}"
+    minors = [int(python[2:]) for python in pythons]
+    assert minors == [*range(minors[0], minors[-1] + 1)]
     assert lib_version == jax_version
     between = f"{pythons[0]} to {pythons[-1]}"
     stays = " ".join(section("docs/start.md", "What stays").split())
@@ -124,6 +126,17 @@ def test_metadata():
     """Faults: a dependency, an extra or a folder is lost, or another licence."""
     assert METADATA["readme"] == "README.md"
     assert "Typing :: Typed" in METADATA["classifiers"]
+    # Faults: another state, system or audience than README names.
+    (state,) = re.findall(r"dmljax is \*\*(\w+)\*\*", TEXTS["README.md"])
+    (system,) = re.findall(r"^\| system \| .* \| (\w+) \|$", TEXTS["README.md"], re.M)
+    others = [x for x in METADATA["classifiers"] if "Python" not in x]
+    assert others == [
+        f"Development Status :: 4 - {state.title()}",
+        "Intended Audience :: Science/Research",
+        f"Operating System :: POSIX :: {system}",
+        "Topic :: Scientific/Engineering",
+        "Typing :: Typed",
+    ]
     written = METADATA["optional-dependencies"].items()
     found = "".join(f"{extra}: {' '.join(needed)}\n" for extra, needed in written)
     assert found == EXTRAS[1:]
