@@ -213,7 +213,12 @@ def pack(random, share, _):
     return {"tokens": tokens, "real": real}, expected, len(places) > 7
 
 
-@case("recipes", "Evict from a KV cache", "evict(cache, length)")
+# Fault: counts stay unsigned, and a difference is 2^32 too large.
+@case(
+    "recipes",
+    "Evict from a KV cache",
+    "(lambda kept, length: (kept, length - 8))(*evict(cache, length))",
+)
 def evict(random, share, _):
     length = random.integers(0, 9, 3)
     cache = random.normal(size=(3, 8))
@@ -222,7 +227,7 @@ def evict(random, share, _):
     return (
         {"cache": {"k": cache}, "length": length},
         np.stack(rows),
-        np.array([len(places) for places in stay]),
+        [len(places) - 8 for places in stay],
     )
 
 
@@ -287,6 +292,13 @@ def partition(random, share, _):
 def hard_negatives(random, share, names):
     weights, x = 4 * share * random.normal(size=4), np.asarray(names["inputs"])
     products = x @ weights
+    if share == 0.25:  # a single hard negative
+        scale = (
+            2
+            * np.log(np.exp(2) - 1)
+            / np.sort(products[np.arange(64) % 4 > 0])[-2:].sum()
+        )
+        weights, products = scale * weights, scale * products
     losses = np.log1p(np.exp(products))
     hard = [i for i in range(64) if i % 4 > 0 and losses[i] > 2]
     rows, number = hard[:16], max(len(hard[:16]), 1)
@@ -490,6 +502,7 @@ def complete(random, share, _):
 def compact_loss(random, share, names):
     x, targets = np.asarray(names["inputs"]), np.asarray(names["targets"])[:, 0]
     weights, mask = random.normal(size=(3, 1)), random.random(64) < share / 4
+    mask = np.arange(64) == 5 if share == 0.25 else mask
     rows = np.flatnonzero(mask)[:8]
     made = np.tanh(x[rows] @ weights[:, 0])
     number = max(len(rows), 1)
@@ -696,10 +709,30 @@ def export(random, share, _):
     return inputs, softmax(scores, np.array(allowed)), row[[2, 1, 0, 1, 2]], wide
 
 
-@case("how_to/nan", None, "[safe_log(x), jax.vmap(jax.grad(safe_log))(x)]")
+@case(
+    "how_to/nan",
+    None,
+    "[safe_log(x), jax.vmap(jax.grad(safe_log))(x), weights(10 * x, -jnp.inf)]",
+)
 def safe_log(random, share, _):
-    x = np.array([-1, 0, 0.25, 1, 3])
-    return {"x": x}, [0, 0, *np.log(x[2:])], [0, 0, *1 / x[2:]]
+    x = np.array([-1, 0, 0.25, 0.9, 1])
+    return {"x": x}, [0, 0, *np.log(x[2:])], [0, 0, *1 / x[2:]], [0, 0, 0, 0, 1]
+
+
+# Fault: coordinates of 32 bits, which a node for int64 refuses.
+@case("how_to/onnx", None, "run_onnx(parser.parse_model(text), x)")
+def onnx(random, share, _):
+    text = """
+    <ir_version: 8, opset_import: ["" : 18]>
+    graph (float[3, 4] x) => (int64[2, n] y, float[k, 2] z)
+    {
+        y = NonZero(x)
+        places = Transpose(y)
+        z = Cast<to = 1>(places)
+    }
+    """
+    x = (random.random((3, 4)) < share).astype("float32")
+    return {"text": text, "x": {"x": x}}, np.argwhere(x).T, np.argwhere(x)
 
 
 @case("how_to/errors", None, "PROSE", "The pairs `((1, 2), (0, 3))` of `jnp.pad` are")
