@@ -24,6 +24,7 @@ import dmljax
 import dmljax.numpy
 import dmljax.onnx
 from dmljax.__main__ import main
+from dmljax._operators import DESCRIPTORS
 from docs import first_minute, programs
 from tests import compiling
 from tests.checks import needs_devices
@@ -399,6 +400,13 @@ def test_words_with_an_underscore_are_in_the_sources():
     # Arguments, as in `size=`.
     known = set(re.findall(r"(\w+)(?:=|: )", "\n".join(texts)))
     assert {code[:-1] for code in codes if re.fullmatch(r"\w+=", code)} <= known
+
+
+def test_operators_in_sentences_exist():
+    """Fault: PADDING2 in place of PADDING1."""
+    text = "\n".join(FENCED.sub("", text) for text in TEXTS.values())
+    words = r"\b(?:PADDING|DIAGONAL|ONE_HOT|ELEMENT_WISE|NONZERO)\w*"
+    assert {*re.findall(words, text)} == {*DESCRIPTORS}
 
 
 def test_paths_in_sentences_exist():
