@@ -190,13 +190,41 @@ def test_the_first_minute_sees_a_wrong_result(wrong, folder, capsys, monkeypatch
     monkeypatch.setattr(
         *places[wrong], lambda mask, x, size: function(mask, x, size=size) + 1
     )
-    monkeypatch.setattr(first_minute, "best", lambda f, x: ("1", np.asarray(f(x))))
+    timed = []
+
+    def best(function, x):
+        timed.append(function)
+        return f" {len(timed)}", np.asarray(function(x))
+
+    monkeypatch.setattr(first_minute, "best", best)
     first_minute.main(2**15)
+    # Fault: a time without jit.
+    assert [hasattr(each, "lower") for each in timed] == [False] + 6 * [True]
     lines = capsys.readouterr().out.splitlines()
     names = "dmljax.numpy.extract", "jax.numpy, a scatter", "jax.numpy.extract"
     for number, name in enumerate(names):
         (line,) = (line for line in lines if line.startswith(f"{name} "))
-        assert line.split()[-2:] == 2 * [str(number != wrong)]
+        right = str(number != wrong)
+        times = [f"{2 * number + 2}", f"{2 * number + 3}"]
+        assert line.removeprefix(name).split() == [*times, right, right]
+    photograph = np.asarray(Image.open(ROOT / "docs/models/astronaut.jpg"))
+    wide = np.pad(photograph, ((256, 256), (256, 256), (0, 0)), mode="reflect")
+    with Image.open("reflection.png") as picture:
+        np.testing.assert_array_equal(picture, wide)
+
+
+def test_the_first_minute_sees_a_wrong_gradient(folder, capsys, monkeypatch):
+    """Fault: the values are compared twice."""
+    right = dmljax.numpy.extract
+
+    def wrong(mask, x, size):
+        return right(mask, jax.lax.stop_gradient(x), size=size)
+
+    monkeypatch.setattr(dmljax.numpy, "extract", wrong)
+    monkeypatch.setattr(first_minute, "best", lambda f, x: ("1", np.asarray(f(x))))
+    first_minute.main(2**15)
+    (line,) = re.findall("^dmljax.numpy.extract.*", capsys.readouterr().out, re.M)
+    assert line.split()[-2:] == ["True", "False"]
 
 
 class Result:
