@@ -168,6 +168,9 @@ def test_commands_on_pages_exist():
     extras = importlib.metadata.metadata("jax").get_all("Provides-Extra")
     asked = re.findall(r"\bjax\[(\w+)\]", f"{NOXFILE}{TEXTS.values()}")
     assert {*asked} <= {*extras}
+    # A planted fault: a row's version of CUDA is not the version of its extra.
+    cuda = re.findall(r"CUDA (\d+).*jax\[cuda(\d+)\]", TEXTS["docs/start.md"])
+    assert cuda and all(version == extra for version, extra in cuda)
     _, first, tests = re.findall(r"pip install (.*)", TEXTS["README.md"])[-3:]
     assert first.startswith('".[images]" && .venv/bin/python docs/first_minute.py')
     assert tests.startswith(
