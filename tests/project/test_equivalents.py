@@ -82,4 +82,5 @@ def test_arguments_have_their_names_of_messages():
     """A planted fault: DirectML's name stands first."""
     pairs = re.findall(r"`(\w+ \(\w+\))`", "".join(TEXTS.values()))
     sources = [path.read_text() for path in ROOT.glob("dmljax/*.py")]
-    assert pairs and all(any(f'"{name}"' in text for text in sources) for name in pairs)
+    assert pairs
+    assert all(any(f'"{name}"' in text for text in sources) for name in pairs)

@@ -170,7 +170,8 @@ def test_commands_on_pages_exist():
     assert {*asked} <= {*extras}
     # A planted fault: a row's version of CUDA is not the version of its extra.
     cuda = re.findall(r"CUDA (\d+).*jax\[cuda(\d+)\]", TEXTS["docs/start.md"])
-    assert cuda and all(version == extra for version, extra in cuda)
+    assert cuda
+    assert all(version == extra for version, extra in cuda)
     _, first, tests = re.findall(r"pip install (.*)", TEXTS["README.md"])[-3:]
     assert first.startswith('".[images]" && .venv/bin/python docs/first_minute.py')
     assert tests.startswith(
