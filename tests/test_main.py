@@ -139,6 +139,11 @@ def test_lines_about_files(capsys):
     assert sorted(os.listdir()) == ["m0.json", "r.bin", "r.npy", "r.png"]
     summaries = "r.bin (24 raw bytes)", "r.npy (FLOAT32 {2,3})", "r.png (3 x 2)"
     assert capsys.readouterr().err == "".join(f"wrote {each}\n" for each in summaries)
+    # A planted fault: the line has the name of the file alone.
+    pathlib.Path("in").mkdir()
+    names = files(holding(zeros("FLOAT32", 6), save("r", "in/r.bin")))
+    assert command_line.main(["run", *names]) == 0
+    assert capsys.readouterr().err == "wrote in/r.bin (24 raw bytes)\n"
 
 
 def test_no_file_is_written_twice(capsys):

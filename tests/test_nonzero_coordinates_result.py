@@ -587,6 +587,8 @@ def test_wrong_flags():
         write = partial(refused, error=TypeError)
         for where, text in (
             (MASK[:5], "where has data type INT8; it must be bool. Write where != 0."),
+            # A planted fault: unsigned flags are taken.
+            (MASK[:5].astype(np.uint8), "where has data type UINT8; it must be bool."),
             (list(FLAGS[:5]), "where must be a number or an array, not list"),
             ({"a": FLAGS[:5]}, "where must be a number or an array, not dict"),
         ):
