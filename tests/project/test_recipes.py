@@ -10,8 +10,10 @@ import doctest
 import functools
 import os
 import re
+from types import SimpleNamespace
 
 import jax
+import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -512,10 +514,29 @@ def compact_loss(random, share, names):
     return {"weights": weights, "mask": mask}, value, mask.sum() > 8, gradient
 
 
-@case("tutorials/compact", None, "PROSE", "can *poison* its loss,")
+# A planted fault: the branches are exchanged.
+@case(
+    "tutorials/compact",
+    None,
+    "[PROSE, PROSE]",
+    "Within a single program,",
+    "can *poison* its loss,",
+)
 def poison(*_):
-    overflow, value = np.array([True, False]), np.array([1.0, 2.0])
-    return {"overflow": overflow, "value": value}, [np.nan, 2]
+    names = {"overflow": np.array([True, False]), "value": np.array([1.0, 2.0])}
+    names |= {"all_elements": lambda: 1.0, "selected": lambda: 2.0}
+    return names | {"kept": SimpleNamespace(overflow=True)}, 1, [np.nan, 2]
+
+
+# A planted fault: "gpu", which is the name of no platform in a program.
+@case(
+    "how_to/export",
+    None,
+    "['cuda' in PROSE(jax.ShapeDtypeStruct((4,), jnp.float32)).platforms]",
+    "before `deserialize`.",
+)
+def platforms(*_):
+    return {"export": jax.export, "find": jnp.tanh}, True
 
 
 @case(
