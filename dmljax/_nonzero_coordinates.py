@@ -75,8 +75,8 @@ def nonzero_coordinates(
         element.
       implementation: None chooses the Pallas kernel on an NVIDIA GPU from Hopper on, if
         `x` or the coordinates have 2^20 elements or more, and the program is neither
-        exported nor divided by XLA; otherwise XLA's code. "xla" and "pallas" choose for
-        themselves.
+        exported nor divided by XLA; otherwise XLA's code. "xla" and "pallas" force
+        one of both.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32

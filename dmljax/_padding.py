@@ -40,8 +40,8 @@ X = "x (InputTensor)"
 VALUE = "value (PaddingValue)"
 START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
-# The names of the modes in lower and in upper case. A mixture works, too: type checkers
-# refuse it.
+# The names of the modes in lower and in upper case. A mixture of cases works, too, but
+# type checkers refuse it.
 ModeName = (
     Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
     | Literal["CONSTANT", "EDGE", "REFLECTION", "REFLECT", "SYMMETRIC", "WRAP"]

@@ -441,11 +441,12 @@ def adjoint_cpu(
     """
     is_known = are_known(*cotangent.shape, *start, *end)
     axes = padded_axes(cotangent.ndim, start, end)
-    is_narrow = is_known and len(axes) == 1 and cotangent.dtype.itemsize >= 4
-    for axis, before, after in axes:
-        size = cotangent.shape[axis] - before - after
-        is_narrow = is_narrow and max(before, after) < size
-    if mode is PaddingMode.CONSTANT or not is_known or is_narrow:
+    has_wide_type = len(axes) == 1 and cotangent.dtype.itemsize >= 4
+    is_narrow = is_known and all(
+        max(before, after) < cotangent.shape[axis] - before - after
+        for axis, before, after in axes
+    )
+    if mode is PaddingMode.CONSTANT or not is_known or (has_wide_type and is_narrow):
         return adjoint(cotangent, start=start, end=end, mode=mode)
     # By pieces, rows before columns are faster. `adjoint` has the reverse order.
     for axis, before, after in axes:

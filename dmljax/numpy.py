@@ -886,7 +886,8 @@ def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
     """
     array = unwrap_array(value)
     if isinstance(array, (np.ndarray, np.generic)):
-        # JAX would narrow the array after the search: 2^32 and 1e-300 are then 0.
+        # JAX narrows these types, which turns 2^32 and 1e-300 into 0. We narrow before
+        # the search, so that it finds the same elements.
         if array.dtype in WIDE:
             with np.errstate(over="ignore"):  # too large a float becomes infinity
                 array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
@@ -899,8 +900,8 @@ def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
 def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
     """Returns a number, or an array, that is converted to `dtype` later.
 
-    JAX refuses a Python integer beyond its default type of integers. Such a one is
-    converted by NumPy, to `dtype`.
+    JAX refuses a Python integer beyond its default type of integers. NumPy converts
+    such an integer to `dtype`.
     """
     number = as_number(value)
     if not is_python_number(number):
