@@ -1,6 +1,6 @@
 """ELEMENT_WISE_IF: selects between two tensors, element by element.
 
-Its descriptor is in `_directml`. Most of the code decides the type of a scalar operand.
+Most of the code decides the type of a scalar operand.
 """
 
 from __future__ import annotations
@@ -25,6 +25,14 @@ from dmljax._arguments import (
 )
 from dmljax._call import compiled
 from dmljax._check import ArgumentError, ArgumentTypeError, public, require_same, show
+from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.support import (
+    UP_TO_32_BITS,
+    UP_TO_64_BITS,
+    FeatureLevel,
+    support_table,
+)
+from dmljax._directml.tensor import DataType, TensorDesc
 
 # The arguments of the function, as its messages name them.
 CONDITION = "condition (ConditionTensor)"
@@ -143,3 +151,54 @@ def promotion_rank(array: Array) -> int:
     if not jax.typeof(array).weak_type:
         return 0
     return 1 if array.ndim else 2
+
+
+class ElementWiseIfDesc(OperatorDesc[Array]):
+    """Describes ``element_wise_if``, as DML_ELEMENT_WISE_IF_OPERATOR_DESC does.
+
+    All four tensors have the same sizes. Strides of 0 broadcast an input.
+
+    Attributes:
+      condition_tensor: UINT8. Every value except 0 selects from `a_tensor`.
+      a_tensor: the values of the output where the condition is not 0.
+      b_tensor: the values of the output where the condition is 0; a tensor of the type
+        of `a_tensor`.
+      output_tensor: a tensor of the type of `a_tensor`.
+
+    >>> import jax.numpy as jnp
+    >>> from dmljax import TensorDesc, create_operator
+    >>> condition = TensorDesc(DataType.UINT8, (3,))
+    >>> vector = TensorDesc(DataType.FLOAT32, (3,))
+    >>> select = create_operator(ElementWiseIfDesc(condition, vector, vector, vector))
+    >>> select(jnp.array([1, 0, 2], jnp.uint8), jnp.ones(3), jnp.zeros(3))
+    Array([1., 0., 1.], dtype=float32)
+    """
+
+    operator = "ELEMENT_WISE_IF"
+    support = support_table(
+        ("ConditionTensor", "ATensor BTensor OutputTensor"),
+        # The page names FLOAT16 alone for this level, and so does the table here.
+        (FeatureLevel.V2_0, 4, 4, (DataType.UINT8,), (DataType.FLOAT16,)),
+        (FeatureLevel.V3_0, 1, 8, (DataType.UINT8,), UP_TO_32_BITS),
+        (FeatureLevel.V5_0, 1, 8, (DataType.UINT8,), UP_TO_64_BITS),
+    )
+    same_type = ("a_tensor", "b_tensor", "output_tensor")
+
+    condition_tensor: TensorDesc
+    a_tensor: TensorDesc
+    b_tensor: TensorDesc
+    output_tensor: TensorDesc
+
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
+        """Returns the sizes of the condition. `a` and `b` must have them, too."""
+        sizes = {
+            "ConditionTensor": self.condition_tensor.sizes,
+            "ATensor": self.a_tensor.sizes,
+            "BTensor": self.b_tensor.sizes,
+        }
+        require_same("sizes", sizes)
+        return (self.condition_tensor.sizes,)
+
+    def evaluate(self, *arrays: Array) -> tuple[Array]:
+        """Returns the output for the condition, `a` and `b`."""
+        return (element_wise_if(*arrays),)

@@ -8,18 +8,21 @@ imports, its public names, and one entry here.
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from dmljax._diagonal_matrix1 import diagonal_matrix1
+from dmljax._diagonal_matrix1 import (
+    DiagonalMatrix1Desc,
+    DiagonalMatrixDesc,
+    diagonal_matrix1,
+)
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.diagonal_matrix1 import DiagonalMatrix1Desc, DiagonalMatrixDesc
-from dmljax._directml.element_wise_if import ElementWiseIfDesc
-from dmljax._directml.nonzero_coordinates import NonzeroCoordinatesDesc
-from dmljax._directml.one_hot import OneHotDesc
-from dmljax._directml.padding import Padding1Desc, PaddingDesc
-from dmljax._element_wise_if import element_wise_if
-from dmljax._nonzero_coordinates import NONZERO_COORDINATES, nonzero_coordinates
+from dmljax._element_wise_if import ElementWiseIfDesc, element_wise_if
+from dmljax._nonzero_coordinates import (
+    NONZERO_COORDINATES,
+    NonzeroCoordinatesDesc,
+    nonzero_coordinates,
+)
 from dmljax._nonzero_coordinates_result import NonzeroCoordinates
-from dmljax._one_hot import one_hot
-from dmljax._padding import PADDING, padding
+from dmljax._one_hot import OneHotDesc, one_hot
+from dmljax._padding import PADDING, Padding1Desc, PaddingDesc, padding
 from dmljax._padding_forms import PaddingMode
 from dmljax._primitive import OperatorPrimitive
 

@@ -1,5 +1,5 @@
 """DirectML's own terms: tensors in buffers, feature levels, structs, JSON, descriptors.
 
-Nothing here computes an operator: a descriptor calls the operator of the lower floor.
-The descriptors of each operator have a module. Model files are in `_model`.
+Nothing here knows an operator. Its descriptor stands below its function, in the file of
+the operator. Model files are in `_model`.
 """

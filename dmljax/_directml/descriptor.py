@@ -1,7 +1,7 @@
 """The base class of operator descriptors: their fields, their checks, and their JSON.
 
 The checks here hold for every operator. The rules of a single operator are in its
-descriptor's `output_shapes`, in a file named after the operator.
+descriptor's `output_shapes`, in the file of the operator.
 """
 
 import abc
@@ -90,8 +90,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     def __init_subclass__(cls) -> None:
         """Makes the subclass a dataclass. Ours get their public names."""
         super().__init_subclass__()
-        # Tracebacks and pickles name the public module of a class. A user's class keeps
-        # its own module, where its annotations are resolved.
+        # Tracebacks and pickles name the module of a class, where its annotations are
+        # resolved: our fields have public types. A user's class keeps its own module.
         if cls.__module__.startswith("dmljax."):
             cls.__module__ = "dmljax"
         dataclasses.dataclass(frozen=True)(cls)

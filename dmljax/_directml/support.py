@@ -6,6 +6,7 @@ type and rank that JAX has.
 
 import enum
 from collections.abc import Mapping
+from typing import Any
 
 from dmljax._check import ArgumentError
 from dmljax._directml.tensor import DataType, TensorDesc
@@ -70,6 +71,27 @@ UP_TO_32_BITS = tuple(t for t in UP_TO_64_BITS if t.dtype.itemsize <= 4)
 SupportTable = Mapping[
     FeatureLevel, Mapping[str, tuple[int, int, tuple[DataType, ...]]]
 ]
+
+
+def support_table(groups: tuple[str, ...], *rows: tuple[Any, ...]) -> SupportTable:
+    """Makes the table of tensors that have the same ranks.
+
+    Each of `groups` names tensors of the same types. A row has a feature level, the
+    least and the greatest number of dimensions, and the types of each group.
+
+    >>> level = FeatureLevel.V2_0
+    >>> table = support_table(("InputTensor OutputTensor",), (level, 4, 5, FLOATS))
+    >>> table == {level: dict.fromkeys(("InputTensor", "OutputTensor"), (4, 5, FLOATS))}
+    True
+    """
+    return {
+        level: {
+            name: (low, high, types)
+            for group, types in zip(groups, each, strict=True)
+            for name in group.split()
+        }
+        for level, low, high, *each in rows
+    }
 
 
 def check_support(
