@@ -14,7 +14,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dmljax import DataType, DescriptorError, TensorDesc, create_operator
-from dmljax._operators import Registered
+from dmljax._operators import OPERATORS
 from tests.sharded import Case
 
 INT32_MIN = -(2**31)
@@ -242,8 +242,6 @@ class Subject:
     """An operator under test.
 
     Attributes:
-      operator: its entry in the registry.
-      tensor: the tensor in the support table whose types the open operands have.
       signature: the function's signature, without annotations.
       arguments: valid arguments, one for each parameter.
       samples: typical uses, for every type and every transformation. Their sizes are
@@ -253,10 +251,9 @@ class Subject:
       sharded: by name, calls for each line of the table about sharding on its page.
       descriptors: the facts about its descriptors, by DirectML's name.
       names: the operator's other public names: enums and named tuples.
+      tensor: the tensor in the support table whose types the open operands have.
     """
 
-    operator: Registered
-    tensor: str
     signature: str
     arguments: tuple
     samples: tuple[Sample, ...]
@@ -265,6 +262,12 @@ class Subject:
     sharded: dict[str, Case]
     descriptors: dict[str, Described]
     names: tuple[str, ...] = ()
+    tensor: str = "OutputTensor"
+
+    @property
+    def operator(self):
+        """Its entry in the registry."""
+        return OPERATORS[self.samples[0].operator]
 
     @property
     def primitive(self):

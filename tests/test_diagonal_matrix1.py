@@ -16,11 +16,10 @@ from jax.sharding import PartitionSpec as P
 
 from dmljax import create_operator, diagonal_matrix1
 from dmljax._diagonal_matrix1 import _diagonal_matrix1
-from tests import oracles
 from tests.checks import Parameter, assert_same
 from tests.meshes import sharding_of
 from tests.samples import INT32_MAX, INT32_MIN, tensor
-from tests.subjects.diagonal_matrix1 import OLD
+from tests.subjects.diagonal_matrix1 import OLD, diagonal_fills, oracle
 
 X = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
 FAR = (INT32_MIN, 1, INT32_MAX)
@@ -30,7 +29,7 @@ BEGIN, END = np.array(SPANS, np.int32).T
 
 
 def expected(x, begin, end, value=7):
-    return oracles.diagonal_matrix1(x, value=value, fill_begin=begin, fill_end=end)
+    return oracle(value, x, fill_begin=begin, fill_end=end)
 
 
 def filled(x, begin, end, value=7, **options):
@@ -76,7 +75,7 @@ def test_every_pair_of_bounds(matrix):
     bounds = *range(-rows - 1, columns + 2), *far
     pairs = np.array([*itertools.product(bounds, bounds)], np.int32)
     data = pairs.T[..., None, None]
-    wanted = np.vectorize(oracles.diagonal_fills)(*np.indices(matrix), *data)
+    wanted = np.vectorize(diagonal_fills)(*np.indices(matrix), *data)
     fill = partial(filled, np.zeros(matrix, bool), value=True)
     assert_same(jax.jit(jax.vmap(fill))(*pairs.T), wanted)
     for (begin, end), fills in zip(pairs.tolist(), wanted, strict=True):

@@ -21,9 +21,10 @@ from dmljax._nonzero_forms import (
     pack,
     sum_in_levels,
 )
-from tests import oracles, samples, subjects
+from tests import samples, subjects
 from tests.checks import assert_same, launches, needs_devices, needs_kernels, struct
 from tests.meshes import sharding_of
+from tests.subjects.nonzero_coordinates import oracle
 
 MANY = 2**23  # elements of bit words
 
@@ -89,10 +90,7 @@ def test_rows_of_each_form(form, size):
     batches.append(batches[-1][::-1])
     for batch in batches:
         for found, fill in zip(find(batch), fills, strict=True):
-            lines = [
-                oracles.nonzero_coordinates(mask, size=size, fill=fill)
-                for mask in batch
-            ]
+            lines = [oracle(mask, size=size, fill=fill) for mask in batch]
             assert_same(found, tuple(map(np.stack, zip(*lines, strict=True))))
 
 
@@ -120,7 +118,7 @@ def test_wide_types_outside_of_x64_mode(spec):
         placed = jax.device_put(x, sharding_of("8", spec))
         traced = jax.jit(nonzero_coordinates).trace(placed)
     found = traced.lower().compile()(placed)
-    assert_same(tuple(found), oracles.nonzero_coordinates(x))
+    assert_same(tuple(found), oracle(x))
 
 
 @each_form
@@ -133,7 +131,7 @@ def test_each_form_counts_from_the_first_element_of_a_part(form, size):
     x = share(0.3, (10, 67))
     first = np.array([0, 5 * 67], np.uint32).reshape(2, 1, 1)
     find = jax.jit(partial(form, rank=2, size=size, columns=2, fill=0))
-    expected = oracles.nonzero_coordinates(x, parts=2, size=size)
+    expected = oracle(x, parts=2, size=size)
     assert_same(find(x.reshape(2, 5, 67), first), expected)
 
 

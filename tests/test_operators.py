@@ -6,7 +6,6 @@ A message names the missing part and its file. CONTRIBUTING.md has the recipe.
 import pytest
 
 from dmljax._operators import DESCRIPTORS, OPERATORS
-from tests import oracles
 from tests.meshes import DOCS
 from tests.subjects import DESCRIBED, SUBJECTS
 
@@ -14,7 +13,6 @@ from tests.subjects import DESCRIBED, SUBJECTS
 # of pages and of sharding read the sections of docs/operators/<operator>.md.
 SUBJECT = "SUBJECT in tests/subjects/<operator>.py"
 NEEDS = {
-    "an oracle": ("tests/oracles.py", set(vars(oracles))),
     "a subject": (SUBJECT, set(SUBJECTS)),
     "a page": (
         "docs/operators/<operator>.md",

@@ -13,8 +13,9 @@ from dmljax import PaddingMode, padding
 from dmljax._jax import VERSION
 from dmljax._padding import ADJOINT, PADDING
 from dmljax._padding_forms import by_axes, gather_by_table, is_inside, pad_join
-from tests import oracles, samples
+from tests import samples
 from tests.checks import assert_same, each_mode, lowered, struct
+from tests.subjects.padding import adjoint_oracle, oracle
 
 REPEATING = tuple(PaddingMode)[1:]
 ON_CPU = PADDING.on_platform["cpu"]
@@ -43,7 +44,7 @@ for size in (1, 2, 3, 5):
         CASES.append(((size,), (start,), (end,)))
 
 
-def assert_each(form, inputs, oracle):
+def assert_each(form, inputs, expected):
     """Compares a form with the oracle, with all cases in one program."""
 
     @jax.jit
@@ -51,9 +52,9 @@ def assert_each(form, inputs, oracle):
         cases = zip(inputs, CASES, strict=True)
         return [form(x, start=start, end=end)[0] for x, (_, start, end) in cases]
 
-    for x, (_, *pads), found in zip(inputs, CASES, program(inputs), strict=True):
-        name = f"{x.shape} {pads}"
-        assert_same(found, oracle(x, *pads), name)
+    for x, (_, start, end), found in zip(inputs, CASES, program(inputs), strict=True):
+        name = f"{x.shape} {start} {end}"
+        assert_same(found, expected(x, start=start, end=end), name)
 
 
 @pytest.mark.parametrize(
@@ -70,8 +71,8 @@ def test_padding(mode, form):
         return form(x, *values, **pads, mode=mode)
 
     inputs = [samples.numbers(shape, "int8", 1) for shape, _, _ in CASES]
-    oracle = partial(oracles.padding, mode=mode.name, value=7)
-    assert_each(padded, inputs, oracle)
+    expected = partial(oracle, mode=mode, value=7)
+    assert_each(padded, inputs, expected)
 
 
 @each_mode
@@ -81,8 +82,8 @@ def test_adjoint(form, mode):
     shapes = [tuple(map(sum, zip(*case, strict=True))) for case in CASES]
     pairs = zip(shapes, itertools.cycle(["int8", "float32"]), strict=False)
     inputs = [samples.numbers(n, t, 1) * np.asarray(40, t) for n, t in pairs]
-    oracle = partial(oracles.padding_adjoint, mode=mode.name)
-    assert_each(partial(form, mode=mode), inputs, oracle)
+    expected = partial(adjoint_oracle, mode=mode)
+    assert_each(partial(form, mode=mode), inputs, expected)
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,6 @@ import numpy as np
 
 import dmljax
 from dmljax import DataType
-from dmljax._operators import OPERATORS
 from tests import oracles
 from tests.samples import (
     INT32_MIN,
@@ -22,19 +21,27 @@ from tests.sharded import Case, array
 from tests.subjects import tables
 
 
+def diagonal_fills(y, x, begin, end):
+    """(end >= begin) xor (top_x >= begin) xor (top_x < end), top_x = x - y."""
+    top_x = x - y
+    return (end >= begin) ^ (top_x >= begin) ^ (top_x < end)
+
+
+def oracle(value, x=None, *, shape=None, dtype=None, fill_begin, fill_end):
+    """The value where the diagonal is filled, else x, or 0 if x is None."""
+    x = np.zeros(shape, dtype or value.dtype) if x is None else x
+    corner = np.indices(x.shape[-2:])
+    fills = diagonal_fills(*corner, int(fill_begin), int(fill_end))
+    return np.where(fills, oracles.typed(value, x.dtype), x)
+
+
 def diagonal_matrix1(value, *x, **options):
     """The function, with the value as an operand."""
     dtype = None if x else value.dtype
     return dmljax.diagonal_matrix1(*x, value=value, dtype=dtype, **options)
 
 
-def diagonal_matrix1_oracle(value, x=None, **attributes):
-    """The oracle, with the value as an operand."""
-    dtype = value.dtype
-    return oracles.diagonal_matrix1(x, value=value, dtype=dtype, **attributes)
-
-
-_sample = partial(Sample, "diagonal_matrix1", diagonal_matrix1, diagonal_matrix1_oracle)
+_sample = partial(Sample, "diagonal_matrix1", diagonal_matrix1, oracle)
 
 
 def _diagonal(name, shape, begin, end, *, given=True):
@@ -67,8 +74,8 @@ def _make(maker):
 
 def _filled(desc, x, value, begin, end):
     made = desc.output_tensor
-    like = {"shape": made.sizes, "dtype": made.dtype, "value": value}
-    return (oracles.diagonal_matrix1(x, **like, fill_begin=begin, fill_end=end),)
+    like = {"shape": made.sizes, "dtype": made.dtype}
+    return (oracle(value, x, **like, fill_begin=begin, fill_end=end),)
 
 
 def _expected1(desc, x=None):
@@ -196,8 +203,6 @@ ERRORS += [
 ]
 
 SUBJECT = Subject(
-    operator=OPERATORS["diagonal_matrix1"],
-    tensor="OutputTensor",
     signature=(
         "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<main diagonal>, "
         "fill_end=<main diagonal>)"
