@@ -317,9 +317,7 @@ class DiagonalMatrix1Desc(OperatorDesc[Array]):
     """
 
     operator = "DIAGONAL_MATRIX1"
-    support = support_table(
-        ("InputTensor OutputTensor",), (FeatureLevel.V5_1, 2, 4, UP_TO_64_BITS)
-    )
+    support = support_table("InputTensor OutputTensor", V5_1=(2, 4, UP_TO_64_BITS))
 
     input_tensor: TensorDesc | None
     output_tensor: TensorDesc
@@ -370,11 +368,11 @@ class DiagonalMatrixDesc(OperatorDesc[Array]):
 
     operator = "DIAGONAL_MATRIX"
     support = support_table(
-        ("OutputTensor",),
-        (FeatureLevel.V2_0, 4, 4, FLOATS),
-        (FeatureLevel.V2_1, 4, 4, UP_TO_32_BITS),
-        (FeatureLevel.V4_0, 2, 4, UP_TO_32_BITS),
-        (FeatureLevel.V5_1, 2, 4, UP_TO_64_BITS),
+        "OutputTensor",
+        V2_0=(4, 4, FLOATS),
+        V2_1=(4, 4, UP_TO_32_BITS),
+        V4_0=(2, 4, UP_TO_32_BITS),
+        V5_1=(2, 4, UP_TO_64_BITS),
     )
 
     output_tensor: TensorDesc

@@ -176,11 +176,12 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
 
     operator = "ELEMENT_WISE_IF"
     support = support_table(
-        ("ConditionTensor", "ATensor BTensor OutputTensor"),
+        "ConditionTensor",
+        "ATensor BTensor OutputTensor",
         # The page names FLOAT16 alone for this level, and so does the table here.
-        (FeatureLevel.V2_0, 4, 4, (DataType.UINT8,), (DataType.FLOAT16,)),
-        (FeatureLevel.V3_0, 1, 8, (DataType.UINT8,), UP_TO_32_BITS),
-        (FeatureLevel.V5_0, 1, 8, (DataType.UINT8,), UP_TO_64_BITS),
+        V2_0=(4, 4, (DataType.UINT8,), (DataType.FLOAT16,)),
+        V3_0=(1, 8, (DataType.UINT8,), UP_TO_32_BITS),
+        V5_0=(1, 8, (DataType.UINT8,), UP_TO_64_BITS),
     )
     same_type = ("a_tensor", "b_tensor", "output_tensor")
 

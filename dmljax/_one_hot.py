@@ -8,7 +8,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike
 
 from dmljax._arguments import (
@@ -30,7 +29,7 @@ from dmljax._directml.support import (
     support_table,
 )
 from dmljax._directml.tensor import DataType, TensorDesc
-from dmljax._sharding import explicit_mesh
+from dmljax._sharding import whole
 from dmljax._types import as_bits, to_scalar
 
 # The arguments of the function, as its messages name them.
@@ -149,10 +148,8 @@ def _one_hot(
         return lax.convert_element_type(condition, values.dtype)
     # DirectML ignores the elements past the second.
     values = drop_weak_type(values)
-    mesh = explicit_mesh(values)
-    if mesh is not None:  # JAX can't flatten a matrix that is divided
-        values = jax.reshard(values, NamedSharding(mesh, PartitionSpec()))
-    off, on = jnp.ravel(values)[:2]
+    # JAX can't flatten a matrix that is divided.
+    off, on = jnp.ravel(whole(values, range(values.ndim)))[:2]
     # Bits have no derivative. Losses have these types, and we measured no others.
     if constant and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
@@ -245,11 +242,12 @@ class OneHotDesc(OperatorDesc[Array]):
 
     operator = "ONE_HOT"
     support = support_table(
-        ("IndicesTensor", "ValuesTensor OutputTensor"),
-        (FeatureLevel.V2_0, 4, 4, (DataType.UINT32,), FLOATS),
-        (FeatureLevel.V2_1, 4, 4, (DataType.UINT32,), UP_TO_32_BITS),
-        (FeatureLevel.V3_0, 1, 8, INDICES, UP_TO_32_BITS),
-        (FeatureLevel.V4_1, 1, 8, INDICES, UP_TO_64_BITS),
+        "IndicesTensor",
+        "ValuesTensor OutputTensor",
+        V2_0=(4, 4, (DataType.UINT32,), FLOATS),
+        V2_1=(4, 4, (DataType.UINT32,), UP_TO_32_BITS),
+        V3_0=(1, 8, INDICES, UP_TO_32_BITS),
+        V4_1=(1, 8, INDICES, UP_TO_64_BITS),
     )
     same_type = ("values_tensor", "output_tensor")
 

@@ -276,11 +276,11 @@ class PaddingDesc(OperatorDesc[Array]):
 
     operator = "PADDING"
     support = support_table(
-        ("InputTensor OutputTensor",),
-        (FeatureLevel.V1_0, 4, 5, FLOATS),
-        (FeatureLevel.V2_1, 4, 5, UP_TO_32_BITS),
-        (FeatureLevel.V3_1, 1, 8, UP_TO_32_BITS),
-        (FeatureLevel.V5_0, 1, 8, UP_TO_64_BITS),
+        "InputTensor OutputTensor",
+        V1_0=(4, 5, FLOATS),
+        V2_1=(4, 5, UP_TO_32_BITS),
+        V3_1=(1, 8, UP_TO_32_BITS),
+        V5_0=(1, 8, UP_TO_64_BITS),
     )
 
     input_tensor: TensorDesc
@@ -330,9 +330,7 @@ class Padding1Desc(OperatorDesc[Array]):
     """
 
     operator = "PADDING1"
-    support = support_table(
-        ("InputTensor OutputTensor",), (FeatureLevel.V5_0, 1, 8, UP_TO_64_BITS)
-    )
+    support = support_table("InputTensor OutputTensor", V5_0=(1, 8, UP_TO_64_BITS))
 
     input_tensor: TensorDesc
     output_tensor: TensorDesc

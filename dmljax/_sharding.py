@@ -56,6 +56,17 @@ def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
     return divided
 
 
+def whole(x: Array, dimensions: Collection[int]) -> Array:
+    """Gathers an array along dimensions that explicit axes divide."""
+    mesh = explicit_mesh(x)
+    if mesh is None:
+        return x
+    spec = enumerate(jax.typeof(x).sharding.spec)
+    kept = (None if i in dimensions else axes for i, axes in spec)
+    gathered: Array = jax.reshard(x, NamedSharding(mesh, PartitionSpec(*kept)))
+    return gathered
+
+
 @dataclasses.dataclass(frozen=True)
 class Division:
     """How to divide a call of an operator over explicit mesh axes.

@@ -73,24 +73,23 @@ SupportTable = Mapping[
 ]
 
 
-def support_table(groups: tuple[str, ...], *rows: tuple[Any, ...]) -> SupportTable:
+def support_table(*groups: str, **levels: tuple[Any, ...]) -> SupportTable:
     """Makes the table of tensors that have the same ranks.
 
-    Each of `groups` names tensors of the same types. A row has a feature level, the
-    least and the greatest number of dimensions, and the types of each group.
+    Each of `groups` names tensors of the same types. A level has the least and the
+    greatest number of dimensions, and the types of each group.
 
-    >>> level = FeatureLevel.V2_0
-    >>> table = support_table(("InputTensor OutputTensor",), (level, 4, 5, FLOATS))
-    >>> table == {level: dict.fromkeys(("InputTensor", "OutputTensor"), (4, 5, FLOATS))}
+    >>> table = support_table("InputTensor OutputTensor", V2_0=(4, 5, FLOATS))
+    >>> table[FeatureLevel.V2_0]["OutputTensor"] == (4, 5, FLOATS)
     True
     """
     return {
-        level: {
+        FeatureLevel[level]: {
             name: (low, high, types)
-            for group, types in zip(groups, each, strict=True)
+            for group, types in zip(groups, lists, strict=True)
             for name in group.split()
         }
-        for level, low, high, *each in rows
+        for level, (low, high, *lists) in levels.items()
     }
 
 

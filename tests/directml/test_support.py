@@ -26,13 +26,13 @@ def test_feature_levels():
 @pytest.mark.parametrize("operator", DESCRIBED)
 def test_tables_are_those_of_the_pages(operator):
     rows = [
-        (level.label, name, low, high, sorted(each.name for each in types))
+        (level.name, name, low, high, sorted(each.name for each in types))
         for level, row in DESCRIPTORS[operator].support.items()
         for name, (low, high, types) in row.items()
     ]
     assert rows == [
-        (label, name, low, high, sorted(types.split()))
-        for label, row in DESCRIBED[operator].table.items()
+        (level, name, low, high, sorted(types.split()))
+        for level, row in DESCRIBED[operator].table.items()
         for name, (low, high, types) in row.items()
     ]
 

@@ -227,19 +227,20 @@ SUBJECT = Subject(
             example=DESC,
             fields="InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
             "DiagonalFillEnd",
-            table={"5_1": tables.matrices((2, 4), tables.ALL)},
+            table=tables.matrices(V5_1=(2, 4, tables.ALL)),
             make=_make1,
             oracle=_expected1,
         ),
         "DIAGONAL_MATRIX": Described(
             example=OLD,
             fields="OutputTensor Offset Value",
-            table={
-                "2_0": {"OutputTensor": (4, 4, tables.FLOATS)},
-                "2_1": {"OutputTensor": (4, 4, tables.SMALL)},
-                "4_0": {"OutputTensor": (2, 4, tables.SMALL)},
-                "5_1": {"OutputTensor": (2, 4, tables.ALL)},
-            },
+            table=tables.table(
+                "OutputTensor",
+                V2_0=(4, 4, tables.FLOATS),
+                V2_1=(4, 4, tables.SMALL),
+                V4_0=(2, 4, tables.SMALL),
+                V5_1=(2, 4, tables.ALL),
+            ),
             make=_make,
             oracle=_expected,
         ),

@@ -30,11 +30,6 @@ BYTES = np.array([[0, 1, 2, 0], [128, 0, 255, 64]], np.uint8)
 CONDITION = BYTES[:, :3]
 
 
-def _tensors(ranks, types):
-    values = dict.fromkeys(("ATensor", "BTensor", "OutputTensor"), (*ranks, types))
-    return {"ConditionTensor": (*ranks, "UINT8"), **values}
-
-
 def _make(maker):
     sizes = maker.sizes()
     data_type = maker.data_type(tables.ALL)
@@ -150,11 +145,13 @@ SUBJECT = Subject(
         "ELEMENT_WISE_IF": Described(
             example=DESC,
             fields="ConditionTensor ATensor BTensor OutputTensor",
-            table={
-                "2_0": _tensors((4, 4), "FLOAT16"),
-                "3_0": _tensors((1, 8), tables.SMALL),
-                "5_0": _tensors((1, 8), tables.ALL),
-            },
+            table=tables.table(
+                "ConditionTensor",
+                "ATensor BTensor OutputTensor",
+                V2_0=(4, 4, "UINT8", "FLOAT16"),
+                V3_0=(1, 8, "UINT8", tables.SMALL),
+                V5_0=(1, 8, "UINT8", tables.ALL),
+            ),
             make=_make,
             oracle=lambda desc, *arrays: (oracle(*arrays),),
         )

@@ -250,7 +250,7 @@ SUBJECT = Subject(
         "NONZERO_COORDINATES": Described(
             example=DESC,
             fields="InputTensor OutputCountTensor OutputCoordinatesTensor",
-            table={"3_0": _tensors((4, 5), (4, 5)), "4_0": _tensors((1, 8), (2, 8))},
+            table={"V3_0": _tensors((4, 5), (4, 5)), "V4_0": _tensors((1, 8), (2, 8))},
             make=_make,
             oracle=_expected,
         )

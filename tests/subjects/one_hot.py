@@ -49,11 +49,6 @@ def _hot_limits(dtype, size, *indices):
     return _hot(f"{dtype} of {size}", lines, (2,), size)
 
 
-def _tensors(ranks, indices, values):
-    others = dict.fromkeys(("ValuesTensor", "OutputTensor"), (*ranks, values))
-    return {"IndicesTensor": (*ranks, indices), **others}
-
-
 def columns_of_32(indices, **options):
     """One-hot along the second dimension."""
     values = np.array([5, 9], np.float32)
@@ -208,12 +203,14 @@ SUBJECT = Subject(
         "ONE_HOT": Described(
             example=DESC,
             fields="IndicesTensor ValuesTensor OutputTensor Axis",
-            table={
-                "2_0": _tensors((4, 4), "UINT32", tables.FLOATS),
-                "2_1": _tensors((4, 4), "UINT32", tables.SMALL),
-                "3_0": _tensors((1, 8), tables.INDEX, tables.SMALL),
-                "4_1": _tensors((1, 8), tables.INDEX, tables.ALL),
-            },
+            table=tables.table(
+                "IndicesTensor",
+                "ValuesTensor OutputTensor",
+                V2_0=(4, 4, "UINT32", tables.FLOATS),
+                V2_1=(4, 4, "UINT32", tables.SMALL),
+                V3_0=(1, 8, tables.INDEX, tables.SMALL),
+                V4_1=(1, 8, tables.INDEX, tables.ALL),
+            ),
             make=_make,
             oracle=_expected,
         )

@@ -255,12 +255,12 @@ SUBJECT = Subject(
             example=DESC,
             fields="InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
             "StartPadding EndPadding",
-            table={
-                "1_0": tables.matrices((4, 5), tables.FLOATS),
-                "2_1": tables.matrices((4, 5), tables.SMALL),
-                "3_1": tables.matrices((1, 8), tables.SMALL),
-                "5_0": tables.matrices((1, 8), tables.ALL),
-            },
+            table=tables.matrices(
+                V1_0=(4, 5, tables.FLOATS),
+                V2_1=(4, 5, tables.SMALL),
+                V3_1=(1, 8, tables.SMALL),
+                V5_0=(1, 8, tables.ALL),
+            ),
             make=_make,
             oracle=_expected,
         ),
@@ -268,7 +268,7 @@ SUBJECT = Subject(
             example=TYPED,
             fields="InputTensor OutputTensor PaddingMode PaddingValueDataType "
             "PaddingValue DimensionCount StartPadding EndPadding",
-            table={"5_0": tables.matrices((1, 8), tables.ALL)},
+            table=tables.matrices(V5_0=(1, 8, tables.ALL)),
             make=_make1,
             oracle=_expected1,
         ),

@@ -9,6 +9,18 @@ ALL = f"{SMALL} FLOAT64 INT64 UINT64"
 INDEX = "INT64 INT32 UINT64 UINT32"
 
 
-def matrices(ranks, types):
-    """An input and an output of the same ranks and types."""
-    return dict.fromkeys(("InputTensor", "OutputTensor"), (*ranks, types))
+def table(*groups, **levels):
+    """A table of tensors with the same ranks. Each group has types of its own."""
+    return {
+        level: {
+            name: (low, high, types)
+            for names, types in zip(groups, lists, strict=True)
+            for name in names.split()
+        }
+        for level, (low, high, *lists) in levels.items()
+    }
+
+
+def matrices(**levels):
+    """The table of an input and an output of the same ranks and types."""
+    return table("InputTensor OutputTensor", **levels)
