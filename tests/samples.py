@@ -7,6 +7,7 @@ transformations and of other implementations all use these samples.
 import dataclasses
 import functools
 import importlib
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -268,6 +269,14 @@ class Subject:
     def operator(self):
         """Its entry in the registry."""
         return OPERATORS[self.samples[0].operator]
+
+    def call(self, **changes):
+        """Calls the function with valid arguments, and with other ones by name."""
+        function = self.operator.function
+        signature = inspect.signature(function)
+        valid = dict(zip(signature.parameters, self.arguments, strict=True))
+        bound = inspect.BoundArguments(signature, valid | changes)
+        return function(*bound.args, **bound.kwargs)
 
     @property
     def primitive(self):

@@ -37,8 +37,7 @@ from tests.checks import Parameter, assert_refused, assert_same
 from tests.samples import FLOATS, INTEGERS, WIDE, tensor
 from tests.subjects import SUBJECTS
 from tests.subjects.diagonal_matrix1 import BEGIN, END
-from tests.subjects.padding import DESC, START, pad
-from tests.subjects.padding import END as LAST
+from tests.subjects.padding import DESC, pad
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
 CONDITION = np.array([[1, 0, 2], [0, 1, 0]], np.uint8)
@@ -51,32 +50,41 @@ def select(condition=CONDITION, a=X, b=-X):
     return element_wise_if(condition, a, b)
 
 
-def hot(indices=INDICES, values=VALUES, size=3, axis=-1):
-    return one_hot(indices, values, size=size, axis=axis)
+def hot(indices=INDICES, values=VALUES):
+    return one_hot(indices, values, size=3)
 
 
 # ARRAYS
 
 DIAGONAL = "DIAGONAL_MATRIX1"
 NONZERO = "NONZERO_COORDINATES"
-IF = "ELEMENT_WISE_IF"
-HOT = "ONE_HOT"
 VALUE = np.float32(7)
+
+
+def parameters(*types):
+    """Each parameter of these types: operator, name, a right argument, and a call.
+
+    The name in a message may have DirectML's name behind it.
+    """
+    for name, subject in SUBJECTS.items():
+        every = inspect.signature(subject.operator.function).parameters.values()
+        for parameter, right in zip(every, subject.arguments, strict=True):
+            if parameter.annotation in types:
+
+                def call(value, subject=subject, name=parameter.name):
+                    return subject.call(**{name: value})
+
+                yield name.upper(), f"{parameter.name}...", right, call
+
+
 # Every place of an array: the operator, the tensor, a right array, and a call.
 PLACES = {
     "diagonal": (DIAGONAL, "x (InputTensor)", X, diagonal_matrix1),
-    "indices": (HOT, "indices (IndicesTensor)", INDICES, hot),
-    "values": (HOT, "values (ValuesTensor)", VALUES, lambda v: hot(values=v)),
-    "condition": (IF, "condition (ConditionTensor)", CONDITION, select),
-    "a": (IF, "a (ATensor)", X + 1, lambda a: select(a=a)),
-    "b": (IF, "b (BTensor)", X + 1, lambda b: select(b=b)),
-    "nonzero": (NONZERO, "x (InputTensor)", X, nonzero_coordinates),
-    "padding": ("PADDING", "x (InputTensor)", X, pad),
     "descriptor": ("PADDING", "tensor 'InputTensor'", X, create_operator(DESC)),
-    "fill": (DIAGONAL, "value (Value)", VALUE, lambda v: diagonal_matrix1(X, value=v)),
-    "pad": ("PADDING", "value (PaddingValue)", VALUE, lambda v: pad(value=v)),
     "none": ("PADDING", "value (PaddingValue)", VALUE, lambda v: pad(value=v, mode=4)),
 }
+SIZES = [*parameters("Sizes", "Sizes | None")]
+PLACES |= {" ".join(place[:2]): place for place in parameters("ArrayLike")}
 
 
 class Strange:
@@ -296,8 +304,9 @@ def test_arrays_of_numpy_become_32_bits():
 def test_integers_that_do_not_fit_in_32_bits(value):
     array = np.full((2, 1), value)
     array[0] = 1
-    for name in ("indices", "nonzero", "padding", "diagonal", "a"):
-        operator, argument, _, call = PLACES[name]
+    for operator, argument, right, call in PLACES.values():
+        if right.ndim == 0 or argument.startswith("tensor"):
+            continue
         kind = "INT32" if abs(value) < 2**62 else "UINT32"
         text = f"{argument} has an element {value}, which {kind} does not hold. "
         text += f"{array.dtype.name.upper()} needs"
@@ -573,15 +582,8 @@ def test_integers_become_pythons():
     [
         (DIAGONAL, BEGIN, lambda n: diagonal_matrix1(X, fill_begin=n, fill_end=1)),
         (DIAGONAL, END, lambda n: diagonal_matrix1(X, fill_begin=0, fill_end=n)),
-        (DIAGONAL, "shape", lambda n: diagonal_matrix1(shape=(2, n))),
-        (HOT, "axis (Axis)", lambda n: hot(axis=n)),
-        (HOT, "size", lambda n: hot(size=n)),
-        (NONZERO, "columns", lambda n: nonzero_coordinates(X, columns=n)),
-        (NONZERO, "fill", lambda n: nonzero_coordinates(X, fill=n)),
-        (NONZERO, "parts", lambda n: nonzero_coordinates(X, parts=n)),
-        (NONZERO, "size", lambda n: nonzero_coordinates(X, size=n)),
-        ("PADDING", START, lambda n: pad(start=(n, 1))),
-        ("PADDING", LAST, lambda n: pad(end=[1, n])),
+        *[(*place[:2], place[3]) for place in parameters("int", "int | None")],
+        *[(*place[:2], lambda n, call=place[3]: call((1, n))) for place in SIZES],
     ],
 )
 def test_wrong_integers(operator, name, call):
@@ -604,15 +606,8 @@ def test_wrong_integers(operator, name, call):
     refused(text, jax.vmap(call), np.ones(2, "i"), error=TypeError)
 
 
-@pytest.mark.parametrize(
-    ("operator", "name", "call"),
-    [
-        (DIAGONAL, "shape", lambda ns: diagonal_matrix1(shape=ns)),
-        ("PADDING", START, lambda ns: pad(start=ns)),
-        ("PADDING", LAST, lambda ns: pad(end=ns)),
-    ],
-)
-def test_wrong_sequences_of_integers(operator, name, call):
+@pytest.mark.parametrize(("operator", "name", "_", "call"), SIZES)
+def test_wrong_sequences_of_integers(operator, name, _, call):
     masked = np.ma.masked_array([1, 1])
     texts = "34", b"34", bytearray(2), memoryview(b"34")
     for value in (5, *texts, np.array(3), {3}, jnp.ones(2, int), masked):

@@ -207,7 +207,7 @@ SUBJECT = Subject(
         "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<main diagonal>, "
         "fill_end=<main diagonal>)"
     ),
-    arguments=(MATRIX, (2, 3), "float32", 1, 0, 1),
+    arguments=(MATRIX, (2, 3), "float32", np.float32(7), 0, 1),
     samples=(
         _diagonal("band", (4, 6), -1, 2),
         _diagonal("outside", (2, 4, 2), 1, -1),

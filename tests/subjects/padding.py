@@ -242,7 +242,7 @@ SUBJECT = Subject(
     signature=(
         "(x, /, start_padding, end_padding, *, mode=<PaddingMode.CONSTANT: 0>, value=0)"
     ),
-    arguments=(MATRIX, (1, 1), (1, 1), 0, 0),
+    arguments=(MATRIX, (1, 1), (1, 1), 0, np.float32(7)),
     names=("PaddingMode",),
     samples=tuple(
         padding_sample("matrix", mode, (4, 2), (5, 1), (3, 3)) for mode in Mode
