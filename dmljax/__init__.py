@@ -1,6 +1,6 @@
 """Select by boolean masks under jax.jit and pad by reflection, fast and with gradients.
 
-Five of DirectML's operators, as exact functions of JAX:
+Operators of DirectML, as exact functions of JAX:
 
 - ``padding`` adds elements around an array, in five modes.
 - ``nonzero_coordinates`` finds and counts the elements that are not zero.

@@ -27,7 +27,7 @@ from dmljax._directml.support import support_markdown
 from dmljax._operators import DESCRIPTORS
 
 HERE = pathlib.Path(__file__).parent
-# Figures of the benchmarks are pages. The benchmarks are beside the documentation.
+# Figures of the benchmarks are pages, and the registry makes lists.
 sys.path.insert(0, str(HERE.parent))
 
 project = "dmljax"
@@ -168,9 +168,14 @@ def inventory(name: str) -> str:
 
 def open_comments(app: sphinx.application.Sphinx, page: str, source: list[str]) -> None:
     """Shows what is for the site alone, and leaves out what is not for it."""
+    from docs.lists import listed
+
     del app
     text = re.sub(
-        "<!-- not on the site -->.*?<!-- end -->\n", "", source[0], flags=re.DOTALL
+        "<!-- not on the site -->.*?<!-- end -->\n",
+        "",
+        listed(source[0]),
+        flags=re.DOTALL,
     )
     source[0] = re.sub("<!-- site\n(.*?)\n-->", r"\1", text, flags=re.DOTALL)
     if page == "descriptors":

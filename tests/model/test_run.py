@@ -21,7 +21,7 @@ OUTPUT = re.compile(r"^ *// (\w+):\n((?: *//   [\d, ]+\n)+)", re.MULTILINE)
 
 
 def test_all_examples_of_the_pages_are_there():
-    assert len(PAGES) == 15
+    assert len(PAGES) >= 15
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)

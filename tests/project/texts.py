@@ -3,9 +3,11 @@
 import pathlib
 import re
 
+from docs.lists import listed
+
 ROOT = pathlib.Path(__file__).parents[2]
 TEXTS = {
-    path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8")
+    path.relative_to(ROOT).as_posix(): listed(path.read_text(encoding="utf-8"))
     for path in [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")]
     if "_build" not in path.parts
 }

@@ -85,9 +85,8 @@ def test_every_row_of_the_page_has_a_case(operator):
 
 
 def test_every_meaning_is_of_a_word():
-    kinds = AxisType.Auto, AxisType.Explicit
-    said = {meshes.word(case, kind) for case in CASES.values() for kind in kinds}
-    assert said == set(meshes.MEANINGS)
+    rows = [row for name in SUBJECTS for row in meshes.table(name).values()]
+    assert {said for row in rows for said in row.values()} == set(meshes.MEANINGS)
 
 
 @meshes.divisions("8", "2x4", alike=[P("b", None, "a"), P(("a", "b"))])
