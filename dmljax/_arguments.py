@@ -73,12 +73,12 @@ def holds(dtype: np.dtype, other: np.dtype) -> bool:
     return bool(jnp.iinfo(other).bits <= jnp.finfo(dtype).nmant + 1)
 
 
-def same_type(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
+def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
     """Suggests a cast, for the end of an error message.
 
     If `wanted` does not hold every value of `dtype`, the caller has to choose a type.
 
-    >>> same_type("b", np.dtype("int8"), np.dtype("int32"))
+    >>> cast_hint("b", np.dtype("int8"), np.dtype("int32"))
     " Write b.astype('int32')."
     """
     if holds(wanted, dtype):
@@ -314,7 +314,7 @@ def convert(
         raise ArgumentError(
             f"{name} has data type {show(array.dtype)}, while {owner} has "
             f"{show(dtype)}; both must be the same."
-            f"{same_type(name.split()[0], array.dtype, dtype)}"
+            f"{cast_hint(name.split()[0], array.dtype, dtype)}"
         )
     if array.dtype == np.bool_:  # which XLA for GPUs can't convert to 4 bits
         array = lax.convert_element_type(array, np.int8)

@@ -16,12 +16,12 @@ from jax.typing import ArrayLike
 from dmljax._arguments import (
     as_array,
     as_operand,
+    cast_hint,
     convert,
     drop_weak_type,
     from_python,
     holds,
     is_python_number,
-    same_type,
 )
 from dmljax._call import compiled
 from dmljax._check import ArgumentError, ArgumentTypeError, public, require_same, show
@@ -133,9 +133,9 @@ def require_same_type(a_name: str, a: Array, b_name: str, b: Array) -> None:
     """Requires that both operands have the same type."""
     # The remedy is a type for the values of both. A scalar gives way to an array, which
     # may be large.
-    remedy = same_type(b_name.split()[0], b.dtype, a.dtype)
+    remedy = cast_hint(b_name.split()[0], b.dtype, a.dtype)
     if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
-        remedy = same_type(a_name.split()[0], a.dtype, b.dtype)
+        remedy = cast_hint(a_name.split()[0], a.dtype, b.dtype)
     require_same("data types", {b_name: b.dtype, a_name: a.dtype}, remedy)
 
 

@@ -73,13 +73,12 @@ def nonzero_coordinates(
         count.
       size: the number K of rows to return, for each part if `parts` is given.
         (DirectML has no such field.) The count still includes all elements that are not
-        zero: K was too small if the count is larger. The call needs memory for K rows,
-        not for M. A symbolic size is at least 1. None stands for a row for each
-        element.
+        zero: K was too small if the count is larger. The result has K rows, not M. A
+        symbolic size is at least 1. None stands for a row for each element.
       implementation: None chooses the Pallas kernel on an NVIDIA GPU from Hopper on, if
         `x` or the coordinates have 2^20 elements or more, and the program is neither
         exported nor divided by XLA; otherwise XLA's code. "xla" and "pallas" force
-        one of both.
+        one of the two.
 
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
@@ -146,8 +145,8 @@ def _nonzero_coordinates(
         )
     if size is not None:
         known = isinstance(size, int)
-        # JAX can't scatter into an array of a symbolic size that may be 0. JAX takes a
-        # symbolic size to be below 2^31.
+        # JAX can't scatter into an array that may be empty, so a symbolic size is at
+        # least 1. It needs no upper check: JAX takes it to be below 2^31.
         low = 0 if known else 1
         if not decide_at_most(low, size) or (known and size > MAX_ELEMENTS):
             raise ArgumentError(
@@ -211,7 +210,7 @@ def check_sizes_and_columns(
       columns: the number of coordinates in a row.
     """
     elements = math.prod(sizes)
-    # JAX can't decide this for most symbolic sizes, which we accept.
+    # JAX can't compare most symbolic sizes with a limit: these are not checked.
     if isinstance(elements, int) and elements > MAX_ELEMENTS:
         raise ArgumentError(
             f"{name} has sizes {show(sizes)}, {elements} elements; at most "
@@ -241,11 +240,11 @@ def _outputs(
 def _division(
     flags: Array, *_: Array, rank: int, size: int | None, **__: Any
 ) -> Division:
-    """Divides the batch alone: a row depends on all earlier elements of the tensor.
+    """Only the batch is independent: a row depends on all earlier elements of a tensor.
 
-    Without `size=`, the search is faster if each device first gathers the flags
-    (docs/tutorials/devices.md). With `size=`, XLA divides the search, and sends a
-    number for every 32 elements.
+    If another dimension is sharded: without `size=`, it is faster if each device first
+    gathers the flags (docs/tutorials/devices.md). With `size=`, XLA divides the form,
+    sends a number for every 32 elements, and replicates the outputs.
     """
     return Division(range(flags.ndim - rank), "gather" if size is None else "replicate")
 

@@ -1,6 +1,6 @@
 """The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
 
-Valid rows are found from the count, never from the fill, so any `fill` is safe.
+Methods find valid rows by the count, so they work for any `fill` of the search.
 `_nonzero_rows` reads and writes rows.
 """
 
@@ -23,8 +23,8 @@ from dmljax._arguments import (
     TURN_ON_X64,
     as_array,
     as_scalar,
+    cast_hint,
     drop_weak_type,
-    same_type,
     saturate,
     unwrap_array,
 )
@@ -43,14 +43,14 @@ from dmljax._nonzero_rows import add_rows, read_rows, write_rows
 from dmljax._sharding import by_xla, divided_axes, explicit_mesh, without_residuals
 from dmljax._types import MAX_ELEMENTS, to_scalar, x64_enabled
 
-# Why the methods refuse a result, which does not know the searched array.
+INDEX_BY_HAND = "write x[tuple(jnp.moveaxis(coordinates, -1, 0))]"
+# By reason: why methods refuse a result that does not know the searched array.
 LOST = {
     "made": (
         "this result has lost the sizes of the searched array: it was made of two "
-        "arrays, by hand or by a library (flax.serialization, dm-tree, optree; pickle, "
-        "orbax and equinox keep the sizes). If no coordinates repeat, write "
-        "jax.tree.unflatten(jax.tree.structure(kept), result); kept is the result "
-        "that the search returned. Otherwise write x[tuple(coordinates.T)]."
+        "arrays, by hand or by a library such as flax.serialization or optree. If no "
+        "valid coordinates repeat, write jax.tree.unflatten(jax.tree.structure(kept), "
+        f"result), where kept is the result of the search. Otherwise {INDEX_BY_HAND}."
     ),
     "descriptor": (
         "a descriptor returned this result, and its tensors may have other sizes than "
@@ -58,7 +58,7 @@ LOST = {
     ),
     "replaced": (
         "the coordinates of this result were replaced, and may repeat an element, "
-        "which a search never does. Write x[tuple(coordinates.T)]."
+        f"which a search never does. To read with repeats, {INDEX_BY_HAND}."
     ),
 }
 
@@ -87,10 +87,12 @@ class NonzeroCoordinates(_Outputs):
     kept``, `rows` is an array, whose own ``take`` reads other elements.
 
     The methods rely on a search, in which no two rows are the same element. If rows
-    repeat, ``put``, ``add`` and the gradient of ``take`` may be wrong. If you change
-    coordinates, write ``x[tuple(coordinates.T)]``. A method refuses the result of
-    ``_replace``, but can't see a change by ``jax.tree.map``, ``jax.tree.unflatten`` or
-    ``tree_at``.
+    repeat, ``put``, ``add`` and the gradient of ``take`` may be wrong. To change
+    coordinates, write ``x[tuple(jnp.moveaxis(coordinates, -1, 0))]``, which reads every
+    row. A method refuses coordinates from ``_replace``, but can't see a change by
+    ``jax.tree.map``, ``jax.tree.unflatten`` or ``tree_at``.
+
+    Below, K is the number of rows: `size`, or M without it. P is the number of `parts`.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -107,8 +109,9 @@ parts=None)
     Array([ 1., -2., -3.,  4.], dtype=float32)
     """
 
-    # The static data: the shape of the searched array, with text for a symbolic size,
-    # the number of parts, and a key in `LOST`, which counts only without a shape.
+    # The static data: the shape of the searched array, in which a symbolic size is
+    # text, or None; the number of parts, or None; and a key of `LOST`, the reason why
+    # the shape is None.
     _static: Any = None, None, "made"
 
     def __repr__(self) -> str:
@@ -120,7 +123,7 @@ parts=None)
         elif hasattr(count, "shape"):
             overflow = jax.ShapeDtypeStruct(count.shape, bool)
         text = f"count={_brief(count)}, overflow={_brief(overflow)}"
-        text += f", coordinates={_brief(coordinates, -1)}"
+        text += f", coordinates={_brief(coordinates, most=-1)}"
         shape, parts, _ = self._static
         if shape is not None:
             text += f", sizes={shape}, parts={parts}"
@@ -136,9 +139,9 @@ parts=None)
 
     @property
     def overflow(self) -> Array:
-        """Whether there are more elements than rows: a bool array of the count's sizes.
+        """Whether there are more non-zero elements than rows: a bool for each count.
 
-        Only with `size` can this be true. The last elements are then missing.
+        Only with `size` can this be true. The last non-zero elements are then missing.
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -149,7 +152,7 @@ parts=None)
 
     @property
     def dropped(self) -> Array:
-        """How many elements have no row: integers of JAX's type, of the count's sizes.
+        """How many non-zero elements have no row: an integer for each count.
 
         The type is int32, or int64 in x64 mode. A larger number saturates.
 
@@ -284,8 +287,7 @@ parts=None)
 
         Raises:
           DescriptorError: if the shape of `x`, `rows` or `where` does not fit, if
-            `rows` has another type than `x`, or if this result can't take rows (see
-            ``take``).
+            `rows` has another type than `x`, or if ``take`` would refuse this result.
           TypeError: if an argument is not an array, or `where` is not bool.
         """
         return _written(self, "put", x, rows, where)
@@ -355,13 +357,15 @@ def _excess(count: Array, rows: int) -> Array:
 
 def _is_known(value: Any) -> bool:
     """Whether the elements of an array can be read here and now."""
+    if isinstance(value, (np.ndarray, np.generic)):
+        return True
     if isinstance(value, jax.core.Tracer) or not isinstance(value, Array):
-        return isinstance(value, (np.ndarray, np.generic))
+        return False
     return value.is_fully_addressable and not value.is_deleted()
 
 
 def _brief(value: Any, most: int = 8) -> str:
-    """Shows the elements of a known array of at most `most`, and else its type."""
+    """Shows a known array of up to `most` elements, and otherwise type and sizes."""
     if _is_known(value) and value.size <= most:
         return as_python(np.asarray(value).tolist())
     if hasattr(value, "shape"):
@@ -459,7 +463,7 @@ def _write(
         sizes = {taken: wanted, row_name: rows.shape}
         require_same("sizes", sizes, remedy)
         types = {name: x.dtype, row_name: rows.dtype}
-        remedy = same_type(row_name, rows.dtype, x.dtype)
+        remedy = cast_hint(row_name, rows.dtype, x.dtype)
         require_same("data types", types, remedy)
         if verb == "add" and x.dtype == np.bool_:
             raise ArgumentTypeError(
@@ -583,7 +587,7 @@ def _by_parts(
     other: Array,
     where: Array | None = None,
 ) -> Array:
-    """Maps a function of rows over the parts of `x`; `sizes` are the result's.
+    """Maps a function of rows over the parts of `x`, and returns an array of `sizes`.
 
     The function takes `x`, the rows or a scalar, a mask of valid rows and an index. For
     example, `parts=2` gives a tensor of sizes (6, 5) the sizes (2, 3, 5), and the
@@ -591,19 +595,19 @@ def _by_parts(
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
     shape, parts, _ = nonzero._static
-    *batch, rows, columns = nonzero.coordinates.shape
+    *leading, rows, columns = nonzero.coordinates.shape  # the batch, then the parts
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
     if not shape:  # a scalar has the coordinate 0
-        x = x.reshape(*batch, 1, *x.shape[len(batch) :])
+        x = x.reshape(*leading, 1, *x.shape[len(leading) :])
     if parts is not None:
-        axis = len(batch) - 1
+        axis = len(leading) - 1  # of the parts, and of the first searched dimension
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
-        part = lax.broadcasted_iota(integer, (*batch, rows), axis)
+        part = lax.broadcasted_iota(integer, (*leading, rows), axis)
         index[0] = index[0] - part * to_scalar(length, integer)
-    for _ in batch:
+    for _ in leading:
         function = jax.vmap(function, in_axes=(0, 0 if other.ndim else None, 0, 0))
     return function(x, other, valid, tuple(index)).reshape(sizes)
 
@@ -646,7 +650,7 @@ def _over_mesh(
 ) -> Array:
     """Calls `_by_parts`, and lets XLA divide the call over explicit mesh axes.
 
-    `spec` has the mesh axes of the result.
+    `spec` has the mesh axes of the array that is returned.
     """
     run: Callable[..., Array] = functools.partial(_by_parts, function, sizes)
     mesh = explicit_mesh(*jax.tree.leaves(operands))

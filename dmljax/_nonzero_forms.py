@@ -1,9 +1,9 @@
 """NONZERO_COORDINATES in jax.numpy: its formulas, and the forms that XLA compiles.
 
-`is_nonzero` makes flags of any array. The forms of the primitive work on *lines*:
-`on_lines` turns a batch of tensors into lines of flags. A form finds the *offset* of
-each set flag, and writes rows of coordinates. For example, with four flags in a bit
-word:
+`is_nonzero` makes flags of any array. A *form* is one way to compute the primitive
+(`_primitive`), and works on *lines*: a line has the flags of one tensor of the batch.
+The form finds the *offset* of each set flag, and writes rows of coordinates. For
+example, with four flags in a bit word:
 
     elements    0 5 0 0 | 7 1 0 2     sizes (2, 4)
     bit words   0b0010    0b1011      the first flag is the lowest bit
@@ -11,8 +11,8 @@ word:
     rows        (0, 1)    (1, 0) (1, 1) (1, 3)
 
 `nonzero_words` and the kernels pack 32 flags into a *bit word*. The walk of a CPU packs
-bytes, with bits in the same order. If a line is a part of a tensor, its *origin* is the
-offset of its first element in the tensor.
+bytes, with bits in the same order. With `parts=`, each part is a tensor of the batch,
+and its *origin* is the offset of its first element in the whole array.
 """
 
 import functools
@@ -58,7 +58,8 @@ def is_nonzero(x: Array) -> Array:
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
-    # A type without a zero turns 0.0 into another number or NaN, which we leave out.
+    # A type without a zero, such as float8_e8m0fnu, turns 0.0 into another number or
+    # NaN: no pattern of its bits is zero.
     zeros = np.asarray([0.0, -0.0]).astype(x.dtype)
     zeros = zeros[zeros == 0]
     patterns = np.unique(zeros.view(f"uint{8 * x.dtype.itemsize}"))
@@ -133,15 +134,15 @@ class Layout(NamedTuple):
 
 
 def on_lines(find: Callable[..., Outputs]) -> Form:
-    """Makes a form of a function of lines, and handles batches, ranks, empty arrays.
+    """Turns a function of lines into a form, for any batch, rank and empty array.
 
     `find` takes flags, (lines, elements), the origin of each line, (lines,) or None for
     0, and the `Layout`, and returns counts, (lines,), and coordinates, (lines * rows *
     columns) in any shape.
 
-    The form takes flags, (*batch, *sizes), the origin of each tensor, if any, with a
-    size of 1 for each of `sizes`, and the operator's attributes, and returns counts,
-    (*batch,), and coordinates, (*batch, rows, columns).
+    The form takes flags, (*batch, *sizes), with `parts` also the origins, (*batch, 1,
+    1, ..) with a 1 for each of `sizes`, and the operator's attributes. It returns
+    counts, (*batch,), and coordinates, (*batch, rows, columns).
     """
 
     def form(flags: Array, *origin: Array, **static: Any) -> Outputs:
@@ -176,13 +177,14 @@ def unravel_rows(
     """Returns the coordinates of the rows up to each count, and `fill` past it.
 
     `offset` has (lines, rows). With `zeros_past_count`, it is 0 in the rows past each
-    count. Without an origin, their coordinates are then 0, and need no fill of 0.
+    count: these rows are filled already if `fill` is 0 and nothing is added. With a
+    `fill` of None any coordinates will do, but not other numbers.
     """
     if origin is not None:
         offset = offset + origin[:, None]
     coordinates = unravel(offset, layout.of_columns)
-    are_zero = layout.fill == 0 and origin is None
-    if zeros_past_count and (layout.fill is None or are_zero):
+    is_filled = layout.fill is None or (layout.fill == 0 and origin is None)
+    if zeros_past_count and is_filled:
         return coordinates
     valid = valid_rows(counts, layout.rows)
     return fill_past(valid, coordinates, layout.fill)
@@ -203,10 +205,10 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     length = -(-elements // multiple) * multiple
     flags = lax.pad(flags, False, [(0, 0, 0), (0, length - elements, 0)])
     flags = lax.reshape(flags, (lines, length // 8, 8))
-    # Without the barrier, XLA would pack a constant mask on the host, for seconds
-    # (10^6 elements; openxla/xla#1652). A barrier on the flags would keep XLA from
-    # fusing `is_nonzero`, which makes them. NumPy computes the weights: XLA would start
-    # a kernel for these eight numbers.
+    # If the flags are a constant, XLA would fold the sum while compiling, for seconds
+    # (10^6 elements; openxla/xla#1652). A barrier on one operand prevents this: on the
+    # weights, because XLA could not fuse `is_nonzero` through a barrier on the flags.
+    # NumPy computes the weights: XLA would start a kernel for these eight numbers.
     weights = lax.optimization_barrier(np.left_shift(1, np.arange(8, dtype=np.uint32)))
     # No two weights share a bit, so a sum is an or. XLA fuses `is_nonzero` into the
     # sum, and reads the input once. Shifts of the flags take longer
@@ -225,10 +227,11 @@ def definition(
 ) -> Outputs:
     """Chooses the form by the numbers of elements and rows.
 
-    Bit words pay from 2^23 elements of all lines on, unless `size` is half of a line's
-    elements or more (docs/development/lab_notes.md, "Rows for many elements,
-    without the kernel"). For fewer elements, `nonzero_scatter` is as fast, and compiles
-    in half of the time. A symbolic number counts as fewer.
+    Bit words pay if the lines have 2^23 elements or more together. They do not pay if
+    `size` is half of a line or more: the forward fill then takes longer than counting
+    (docs/development/lab_notes.md, "Rows for many elements, without the kernel"). For
+    fewer elements, `nonzero_scatter` is as fast, and compiles in half of the time. A
+    symbolic number counts as fewer.
     """
     fewer = not isinstance(flags.size, int) or flags.size < 2**23
     elements = math.prod(flags.shape[flags.ndim - rank :])
@@ -245,8 +248,8 @@ def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outpu
     """Counts element by element, and writes the offset of each into its row."""
     rows = layout.rows
     with index_mode(layout.elements, rows) as integer:
-        # Without the barrier XLA would count a constant mask on the host, for seconds
-        # (openxla/xla#1652).
+        # Without the barrier XLA would count a constant mask while compiling, for
+        # seconds (openxla/xla#1652).
         one = lax.optimization_barrier(lax.full((), 1, integer))
         ends = lax.cumsum(flags.astype(integer) * one, axis=1)
         count = ends[:, -1].astype(np.uint32)
@@ -258,8 +261,8 @@ def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outpu
 def write_offsets(row: Array, rows: int) -> Array:
     """Writes the offset of each element of a line into its row, and 0 elsewhere.
 
-    The scatter drops elements of zero, which have a row past the end. The other rows
-    are unique, and XLA needs no atomic operations.
+    The scatter drops elements without a row, whose index is past the end. All other
+    indices are unique, and XLA needs no atomic operations.
     """
     zeros = jnp.zeros(rows, np.uint32)
     return zeros.at[row].set(lax.iota(np.uint32, row.size), **WRITE_ONCE)
@@ -275,10 +278,11 @@ def find_words(
     running_sum: Callable[[Array], Array] = lax.cumsum,
     compact: Callable[..., Array] | None = None,
 ) -> Outputs:
-    """Compacts bit words by a forward fill, or by a scatter if each element has a row.
+    """Finds the offsets of the set bits, by a scatter or by a forward fill.
 
-    A caller may pass another `compact`, `(words, starts, rows) -> offsets`, which takes
-    all lines at once. `running_sum` takes a single line.
+    The scatter serves as many rows as elements. The forward fill writes once for each
+    bit word. A caller may pass another `compact`, `(words, starts, rows) -> offsets`,
+    which takes all lines at once. `running_sum` takes a single line.
     """
     rows = layout.rows
     packed = pack(flags)
@@ -397,6 +401,7 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """
     height, rows = layout.lines, layout.rows
     packed = pack_rounds(flags)
+    # The last line may count `elements` rows past its begin.
     with index_mode(packed.size, height * rows + layout.elements) as signed:
         # JAX would test signed indices for numbers below 0: a third of a round's time.
         integer = np.dtype(f"uint{8 * signed.itemsize}")
@@ -411,7 +416,7 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
         state = lax.full((), 0, integer), offset, counts
         _, offset, counts = for_each(stop, visit, state)
         # Where every element has a row, most rows may lie past the count: only blocks
-        # with valid rows are unravelled.
+        # with valid rows are unraveled.
         if rows == layout.elements and isinstance(rows, int) and rows >= BLOCK:
             return counts, unravel_blocks(integer, offset, counts, origin, layout)
         offset = lax.reshape(offset[:-8], (height, rows))
@@ -477,9 +482,9 @@ def visit_bytes(
         index = lax.convert_element_type(byte, k.dtype)
         bits = lax.dynamic_index_in_dim(table, index, keepdims=False)
         offsets = lax.add(bits, lax.add(first, np.uint32(8 * i)))
-        # Bytes may write past the end of their line: later lines overwrite these rows,
-        # and XLA moves a write past the last row to the end. Other numbers past a count
-        # are replaced when offsets are unraveled.
+        # Bytes may write past the end of their line. Later lines overwrite these rows,
+        # and XLA moves a write past the last row into the eight spare rows. Numbers
+        # past a count are replaced when offsets are unraveled.
         offset = lax.dynamic_update_slice_in_dim(offset, offsets, next_row, 0)
         ones = lax.convert_element_type(lax.population_count(byte), k.dtype)
         next_row = lax.add(next_row, ones)

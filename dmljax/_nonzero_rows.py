@@ -1,27 +1,25 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
 `index` has one array per leading dimension of `x`, as in ``x[index]``, and `valid` has
-bools. All have the shape (rows,). Only `select_rows` reads with another shape, one row
-for each element: its `x` is not empty, and its read has no derivative. The trailing
-dimensions of `x` form a row. An invalid row is read at element 0, or past the end when
-a read of narrow rows is differentiated, and is written nowhere. `jax.vmap` maps the
-functions along a batch.
+bools. All have the shape (rows,). The trailing dimensions of `x` form a row. An invalid
+row is read at element 0, or past the end when a read of narrow rows is differentiated,
+and is written nowhere. `jax.vmap` maps the functions along a batch.
 
-The gradient of a read is put into zeros, and the gradient of a write is read. Both need
-valid rows with different coordinates. For JAX, the gradient of a gather is a scatter
-that adds, element by element, which is slow. So the derivative of a wide read is a
-scatter here: its transpose, the gradient, is then a gather. The *inverse index* has the
-row of each element, in the shape of the leading dimensions of `x`:
+The valid rows have different coordinates. So the gradient of a read writes the rows of
+the cotangent into zeros, and the gradient of a write reads rows. JAX would make a
+scatter that adds, element by element, of the first. For *wide* rows, of 16 values or
+more, we write the tangent of a read as a scatter by the *inverse index*, which has the
+number of the row of each element: JAX transposes this scatter to a gather.
 
-| | 16 values and more in a row | fewer |
+| | wide rows | narrow rows |
 |---|---|---|
-| derivative of a read | scatter by the inverse index | gather of unique indices |
-| its transpose | gather by the inverse index | scatter of unique indices |
-| derivative of a write | zeros where rows are written, plus the rows | the same |
+| tangent of a read | scatter by the inverse index | gather of unique indices |
+| its gradient | gather by the inverse index | scatter of unique indices |
 
-For narrow rows the inverse index of all elements takes longer than a scatter
-(docs/development/lab_notes.md, "Rows that are written back"). Each derivative is a
-custom_jvp, and JAX transposes it.
+The tangent of a write is the tangent of `x`, with zeros where rows are written, plus
+the tangents of the rows. For narrow rows the inverse index takes longer than a scatter
+(docs/development/lab_notes.md, "Rows that are written back"). Each tangent is a
+custom_jvp.
 """
 
 import math
@@ -57,7 +55,7 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
         row_sizes = x.shape[len(index) :]
         widths = [(0, valid.shape[0])] + [(0, 0)] * len(row_sizes)
         rows = jnp.pad(x.reshape(0, *row_sizes), widths)
-    return jnp.where(repeated(valid, rows), rows, fill)
+    return jnp.where(per_row(valid, rows), rows, fill)
 
 
 @jax.custom_jvp
@@ -93,8 +91,8 @@ def _is_wide(x: Array, index: Index) -> bool:
 
 
 def _gather(x: Array, index: Index, **options: Any) -> Array:
-    # Over explicit mesh axes, JAX asks how the rows are divided: each like `x`. Under
-    # vmap, these axes may divide the batch of the index alone.
+    # Over explicit mesh axes, JAX asks how the result is divided: a row like a row of
+    # `x`. We ask the mesh, because under vmap only the index may be divided.
     spec = None
     if _has_explicit_axes():
         spec = PartitionSpec(None, *jax.typeof(x).sharding.spec[len(index) :])
@@ -139,7 +137,11 @@ def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 
 
 def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Reads the row of each element, and keeps elements without a row."""
+    """Reads the row of each element, and keeps elements without a row.
+
+    The index of this read has the shape of all elements, in place of (rows,). Nothing
+    differentiates the read: `write_rows` has a tangent of its own.
+    """
     inverse = _inverse(x, valid, index)
     has_row = inverse < to_scalar(rows.shape[0], np.uint32)
     # Here `rows` is the source, and `x` fills.
@@ -151,17 +153,17 @@ def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, rows, valid, index = primals
     x_tangent, rows_tangent, *_ = tangents
     has_row = _inverse(x, valid, index) < to_scalar(rows.shape[0], np.uint32)
-    others = jnp.where(repeated(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
+    others = jnp.where(per_row(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
     return write_rows(*primals), add_rows(others, rows_tangent, valid, index)
 
 
-def repeated(first: Array, x: Array) -> Array:
-    """Returns an array that jnp.where broadcasts: a value of `first` for each row."""
+def per_row(first: Array, x: Array) -> Array:
+    """Appends dimensions of size 1: each value is broadcast over a row of `x`."""
     return lax.expand_dims(first, range(first.ndim, x.ndim))
 
 
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the row of each element, or the number of rows for no row."""
+    """Returns the number of the row of each element; without a row, `len(valid)`."""
     rows = valid.shape[0]
     past = jnp.full(x.shape[: len(index)], to_scalar(rows, np.uint32))
     return scatter_rows(past, lax.iota(np.uint32, rows), valid, index)

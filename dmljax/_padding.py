@@ -128,7 +128,7 @@ def padding(
 
 
 def _as_mode(mode: Any) -> PaddingMode:
-    """Returns the mode of a name or a number. Equal modes share a compiled program."""
+    """Returns the member for a name or a number."""
     name = "mode (PaddingMode)"
     if isinstance(mode, (Array, np.ndarray)):
         mode = as_integer(name, mode)
@@ -150,7 +150,7 @@ def _padding(
     check_padding((X, START, END), x.shape, start, end, mode)
     operands = [x]
     if value is not None:
-        # In normal form, all operands have the same rank.
+        # Operands of a primitive have the same rank (the normal form, `_primitive`).
         operands.append(value.reshape((1,) * x.ndim))
     (output,) = PADDING(*operands, start=start, end=end, mode=mode)
     return output
@@ -180,7 +180,7 @@ def check_padding(
             if not decide_at_most(0, pad):
                 raise ArgumentError(
                     f"{name} is {show(pads)}; no element may be negative. "
-                    "Slices remove elements."
+                    "To remove elements, slice x."
                 )
             if at_most(2**32, pad):
                 raise ArgumentError(

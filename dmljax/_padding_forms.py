@@ -26,11 +26,11 @@ from dmljax._check import at_most
 from dmljax._jax import VERSION
 from dmljax._types import Form, Outputs, as_bits, index_mode, to_scalar, x64_mode_of
 
-# The padding before or after each of the last axes. In normal form, the axes of a batch
-# come first, and have no entry.
+# The padding before or after each of the last axes. The axes of a batch come first, and
+# have no entry.
 Pads = tuple[int, ...]
-# Up to this number, `join` makes a slice for each repetition of an axis, and
-# `adjoint_cpu` a piece for each period: fast on a CPU. More pieces compile slowly.
+# The most repetitions that are unrolled, because many slices compile slowly: `join`
+# unrolls a strip of at most 8 sizes of the axis, and `_cut` at most 8 whole periods.
 FEW_PERIODS = 8
 
 
@@ -62,8 +62,8 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # Other libraries' names of modes, which error messages translate. PaddingMode takes
-    # REFLECT, but descriptors refuse it.
+    # Other libraries' names of modes, which error messages translate.
+    # PaddingMode("reflect") works, too; descriptors take no names.
     OTHER_NAMES = enum.nonmember(
         {
             "REFLECT": "REFLECTION",
@@ -107,8 +107,8 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
 
     Phase j holds element min(j, mirror_sum - j). For example, with size 3 SYMMETRIC
     repeats elements 0 1 2 2 1 0. The period is 6. Phases 1 and 4 are mirror images,
-    whose sum is 5, and hold element 1. WRAP has no mirror images: its sum is
-    SYMMETRIC's, with which the minimum is j for each phase j below the size.
+    whose sum is 5, and hold element 1. WRAP has no mirror images. We return
+    2 * size - 1 as the sum, so that phase j < size holds element j.
     """
     if mode is PaddingMode.REFLECTION:
         mirror_sum = 2 * size - 2
@@ -225,11 +225,10 @@ def gather_by_table(
 ) -> Array:
     """Pads along one axis by constant indices: the gather for CPUs.
 
-    The dimensions before the axis are batching dimensions of the gather: XLA for CPUs
-    then leaves the axes in order, at no cost with known indices. Without them, it moves
-    the axis to the front, and transposes the result in a program with several outputs,
-    such as a value and its gradient (docs/development/lab_notes.md, "Padding on a
-    CPU").
+    The dimensions before the axis are batching dimensions of the gather, which keeps
+    the axes in order on a CPU. Without batching dimensions, XLA moves the axis to the
+    front, and transposes the result in a program with several outputs, such as a value
+    and its gradient (docs/development/lab_notes.md, "Padding on a CPU").
     """
     size = x.shape[axis]
     count = before + size + after
@@ -237,7 +236,8 @@ def gather_by_table(
     if not are_known(before, after, *x.shape) or count > 2**20:
         return gather(x, axis, before, after, mode)
     if count >= 4 * size:
-        # XLA would compute an element again for each repetition.
+        # XLA would fuse the operation that makes `x`, and compute each element again
+        # for each repetition.
         x = lax.optimization_barrier(x)
     with index_mode(*x.shape) as integer:
         inside = np.arange(size, dtype=integer)
@@ -249,11 +249,11 @@ def _gathered(x: Array, axis: int, index: Any, batched: int) -> Array:
     """Takes `index` along `axis`; the first `batched` dimensions are a batch."""
     batch = tuple(range(batched))
     others = [i for i in range(batched, x.ndim) if i != axis]
-    of_batch = *(x.shape[i] for i in batch), index.shape[0], 1
+    index_shape = *x.shape[:batched], index.shape[0], 1  # one coordinate for each slice
     # Indexing in jax.numpy takes 3 times as long to trace.
     return lax.gather(
         x,
-        lax.broadcast_in_dim(index, of_batch, [batched]),
+        lax.broadcast_in_dim(index, index_shape, [batched]),
         lax.GatherDimensionNumbers(
             offset_dims=tuple(others),
             collapsed_slice_dims=(axis,),
@@ -286,7 +286,7 @@ def write_strips(
     size = x.shape[axis]
     end = before + size
     padded = place_in_zeros(x, axis, before, end + after)
-    strips = []  # where each begins, and the padding that gathers it
+    strips = []  # the offset of each, and (before, after), in which -size crops `x`
     if before:
         strips.append((0, (before, -size)))
     if after:
@@ -330,7 +330,7 @@ def join(
     """Pads along one axis by jnp.pad, which joins strips to `x`.
 
     jnp.pad joins a slice for each mirror image or repetition of `x`, and a single slice
-    under EDGE. For many slices, `wide` pads instead, by the same program at any width.
+    under EDGE. In place of many slices, `wide` makes a program of one size.
     """
     size = x.shape[axis]
     is_edge = mode is PaddingMode.EDGE
@@ -351,8 +351,8 @@ def on_rows(form: Form) -> Form:
     """Gives a form a row, (1, n), in place of an array of one dimension.
 
     XLA for CPUs joins slices of one dimension by masked loads, which touch addresses
-    outside of the array. In a reversed slice, an AMD processor takes long for them
-    (docs/development/lab_notes.md, "Padding on a CPU").
+    outside of the array. AMD processors take long for the masked loads of a reversed
+    slice (docs/development/lab_notes.md, "Padding on a CPU").
     """
 
     @functools.wraps(form)
@@ -367,23 +367,23 @@ def on_rows(form: Form) -> Form:
 
 @on_rows
 def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
-    """Joins strips along a single axis, or in long runs of narrow types; or gathers.
+    """Joins a single padded axis, and long runs of a narrow type; else gathers.
 
     Joining passes over the array once for each padded axis, and copies runs. A gather
     passes once in all, and reads an index for each element. We join a single axis,
     because XLA would fuse a gather into a reduction that follows, and gather the same
-    elements again and again. Only between two elementwise operations is a gather faster
-    (docs/development/lab_notes.md, "Padding on a CPU").
+    elements again and again. For a single axis, a gather is faster only between two
+    elementwise operations (docs/development/lab_notes.md, "Padding on a CPU").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     if len(axes) == 1:
         # XLA joined bfloat16 element by element before JAX 0.11.2.
         joins = x.dtype != jnp.bfloat16 or VERSION >= (0, 11, 2)
     else:
-        # A join copies runs, whose elements differ only in their coordinates from the
-        # last padded axis on. Runs of 224 elements pay, and 64 do not: we chose a
-        # number in between. A gather copies single elements, or 16 and more behind this
-        # axis at once. The kind of bfloat16 is "V": always gathered.
+        # A join copies runs: all elements from the last padded axis to the end. Runs of
+        # 224 elements pay, runs of 64 do not, and 96 lies in between. A gather copies
+        # single elements, but elements behind this axis at once if there are 16 or
+        # more. The kind of bfloat16 is "V": always gathered.
         last = axes[-1][0] if axes else x.ndim
         run, behind = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
         is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
@@ -420,7 +420,10 @@ def adjoint(
     end: Pads,
     mode: PaddingMode,
 ) -> Outputs:
-    """Adds the padding of the cotangent to its inside, axis by axis."""
+    """Adds the padding of the cotangent to its inside, axis by axis.
+
+    CONSTANT drops the padding.
+    """
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
         (cotangent, _), *more = _summands(cotangent, axis, before, after, mode)
         for part, at in more:
@@ -434,21 +437,27 @@ def adjoint_cpu(
 ) -> Outputs:
     """Adds the padding to pieces of the inside, and joins the pieces.
 
-    XLA for CPUs adds parts between zeros in a single loop, shared by all cores: the
-    best form for strips along one axis that are narrower than the axis. Types of two
-    bytes, several axes and repeated strips are up to five times as fast by pieces
-    (docs/development/lab_notes.md, "Padding on a CPU").
+    `adjoint` puts each strip between zeros, and adds. XLA for CPUs makes a single loop
+    of this, shared by all cores: the best form for one axis whose strips are shorter
+    than the axis. Types of one or two bytes, several axes and repeated strips are up to
+    five times as fast by pieces (docs/development/lab_notes.md, "The adjoint of padding
+    on a CPU").
     """
     is_known = are_known(*cotangent.shape, *start, *end)
     axes = padded_axes(cotangent.ndim, start, end)
-    has_wide_type = len(axes) == 1 and cotangent.dtype.itemsize >= 4
-    is_narrow = is_known and all(
-        max(before, after) < cotangent.shape[axis] - before - after
-        for axis, before, after in axes
+    is_one_loop = (
+        is_known
+        and len(axes) == 1
+        and cotangent.dtype.itemsize >= 4
+        and all(
+            max(before, after) < cotangent.shape[axis] - before - after
+            for axis, before, after in axes
+        )
     )
-    if mode is PaddingMode.CONSTANT or not is_known or (has_wide_type and is_narrow):
+    if mode is PaddingMode.CONSTANT or not is_known or is_one_loop:
         return adjoint(cotangent, start=start, end=end, mode=mode)
-    # By pieces, rows before columns are faster. `adjoint` has the reverse order.
+    # By pieces it is faster to begin with the first axis. `adjoint` begins with the
+    # last.
     for axis, before, after in axes:
         size = cotangent.shape[axis] - before - after
         summands = _summands(cotangent, axis, before, after, mode, cut=True)
@@ -477,6 +486,7 @@ def _summands(
     if after and has_strips:
         parts.append((size, size + after))
     if cut and mode is not PaddingMode.EDGE:
+        # `_cut` leaves the inside whole.
         parts = [piece for part in parts for piece in _cut(*part, size, mode)]
     summands = []
     for first, end in parts:
@@ -486,7 +496,7 @@ def _summands(
 
 
 def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
-    """Cuts a strip into whole periods, and runs to add directly or reversed.
+    """Cuts a strip into runs, which are added directly or reversed.
 
     For example, REFLECTION pads 1 2 3 4 by 6 elements after the axis. The strip, from
     coordinate 4 to 10, is cut into a reversed and a direct run: 3 2 | 1 2 3 4.
@@ -494,7 +504,7 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
     >>> _cut(4, 10, 4, PaddingMode.REFLECTION)
     [(4, 6), (6, 10)]
 
-    More than `FEW_PERIODS` periods are a single piece.
+    More than `FEW_PERIODS` whole periods stay one piece, for `_sum_of_periods`.
     """
     period, _ = fold(size, mode)
     begin = min(first + -first % period, end)  # first, rounded up to a whole period
@@ -511,10 +521,10 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
 def _summand(
     part: Array, first: int, size: int, axis: int, mode: PaddingMode
 ) -> tuple[Array, int]:
-    """Returns the summand of a strip that begins at the input coordinate `first`.
+    """Returns what a part adds, and from which input element on.
 
-    The part is the inside; or repeats one edge; or is a run, direct or reversed; or is
-    summed over periods.
+    The part begins at the input coordinate `first`. It is the inside; or repeats one
+    edge; or is a run, direct or reversed; or is summed over periods.
     """
     length = part.shape[axis]
     if at_most(0, first) and at_most(first + length, size):  # the inside
@@ -522,12 +532,16 @@ def _summand(
     if mode is PaddingMode.EDGE:
         # The sum keeps the type of the cotangent: JAX would widen integers.
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
-        return total, 0 if at_most(first, 0) else size - 1
+        edge = 0 if at_most(first, 0) else size - 1
+        return total, edge
     period, mirror_sum = fold(size, mode)
     # The phase is first % period, written as a sum if possible: JAX can't compare a
     # symbolic remainder with a size.
-    usual = (n for n in (first, first + period) if at_most(0, n))
-    phase = next((n for n in usual if at_most(n + 1, period)), first % period)
+    candidates = (first, first + period)
+    phase = next(
+        (n for n in candidates if at_most(0, n) and at_most(n + 1, period)),
+        first % period,
+    )
     image = mirror_sum - phase  # the mirror image of the first element
     if at_most(phase + length, size):  # a direct run
         return part, phase
@@ -549,8 +563,8 @@ def _sum_of_periods(
     direct = lax.slice_in_dim(total, 0, size, axis=axis)
     if at_most(period, size):
         return direct
-    # Reversed, the phases size to period - 1 are the mirror images of the elements from
-    # mirror_sum - period + 1 on.
+    # A phase j past the size is added to element mirror_sum - j. Reversed, these phases
+    # begin at element mirror_sum - (period - 1).
     mirrored = lax.slice_in_dim(total, size, period, axis=axis)
     mirrored = lax.rev(mirrored, (axis,))
     return direct + place_in_zeros(mirrored, axis, mirror_sum - period + 1, size)

@@ -7,26 +7,30 @@ Array([[0, 1],
        [1, 0]], dtype=int32)
 
 For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` to
-``dnp.argwhere`` computes the same, with these exceptions:
+``dnp.argwhere`` computes the same, with these exceptions. Only dmljax accepts:
 
-- Subnormal numbers count as non-zero, on CPUs as well.
-- ``one_hot`` is right for more classes than the type of the indices can count: for 300
-  classes and int8 indices, jax.nn's gives two ones. Floats cause no warning.
-- ``tril`` and ``triu`` take any integer `k`, traced or not.
-- `constant_values` of ``pad`` may be any integer that the array's type holds, and
-  ``reflect_type="even"`` goes with every mode.
-- Other modes of ``pad``, ``reflect_type="odd"``, and the name of a mapped axis in
-  ``one_hot`` are a NotImplementedError.
-- ``compress`` takes a number or one slice as `fill_value`.
-- A `size` may be larger than the array. An array of NumPy is searched once, when a
-  program is traced, and needs no `size`.
-- Where x64 mode is off, an integer of more than 32 bits is an error. Arrays become 32
-  bits, as in jax.numpy.
-- PRNG keys and a traced `num_classes` raise TypeError.
-- ``pad``, searches and weakly typed results use primitives of dmljax: converters and
-  ``jax.experimental.jet`` do not know them. The index checks of ``checkify`` report
-  rows that gradients drop.
-- Coordinates along a dimension of more than 2^31 elements need x64 mode.
+- subnormal numbers as non-zero, on CPUs as well;
+- in ``one_hot``, more classes than the type of the indices can count: for 300 classes
+  and int8 indices, jax.nn's gives two ones. Floats cause no warning;
+- in ``tril`` and ``triu``, any integer `k`, traced or not;
+- in ``pad``, `constant_values` of any integer that the array's type holds, and
+  ``reflect_type="even"`` with every mode;
+- a `size` larger than the array; and no `size` for a mask of NumPy, which is searched
+  when a program is traced.
+
+dmljax refuses:
+
+- other modes of ``pad``, ``reflect_type="odd"``, and the name of a mapped axis in
+  ``one_hot``, by a NotImplementedError;
+- in ``compress``, a `fill_value` other than a number or one slice;
+- where x64 mode is off, a Python integer of more than 32 bits. Arrays of NumPy become
+  32 bits, as in jax.numpy;
+- PRNG keys and a traced `num_classes`, by a TypeError;
+- without x64 mode, coordinates along a dimension of more than 2^31 elements.
+
+``pad``, searches and weakly typed results use primitives of dmljax: converters and
+``jax.experimental.jet`` do not know them. The index checks of ``checkify`` report rows
+that gradients drop.
 
 As in jax.numpy, a list is refused, except by ``one_hot``. Without `size`, the number of
 coordinates or elements to return, a call must be outside of ``jit``, or search an array
@@ -84,7 +88,7 @@ from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_forms import valid_rows
-from dmljax._nonzero_rows import read_rows, repeated
+from dmljax._nonzero_rows import per_row, read_rows
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import (
@@ -173,10 +177,11 @@ def pad(
     if not isinstance(mode, str) or mode not in _MODES:
         raise NotImplementedError(_why_no_mode(mode))
     if not isinstance(reflect_type, str) or reflect_type != "even":
-        odd = mode in ("reflect", "symmetric") and as_python(reflect_type) == "'odd'"
+        is_odd = isinstance(reflect_type, str) and reflect_type == "odd"
+        jax_has_it = is_odd and mode in ("reflect", "symmetric")
         raise NotImplementedError(
             f"dmljax.numpy.pad has reflect_type='even', not {as_python(reflect_type)}."
-            f"{' Use jax.numpy.pad.' if odd else ''}"
+            f"{' Use jax.numpy.pad.' if jax_has_it else ''}"
         )
     if stat_length is not None or end_values is not None:
         raise ArgumentError(f"mode={mode!r} has no stat_length and no end_values.")
@@ -273,9 +278,10 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
         start, end = [0] * x.ndim, [0] * x.ndim
         start[axis] = starts[axis]
         end[axis] = ends[axis]
+        # Both ends get the value before the axis. The end is then replaced.
         padded = padding(padded, start, end, value=before[axis])
-        before_end = is_inside(padded.shape, (0,) * x.ndim, tuple(end))
-        padded = jnp.where(before_end, padded, after[axis])
+        not_in_end = is_inside(padded.shape, (0,) * x.ndim, tuple(end))
+        padded = jnp.where(not_in_end, padded, after[axis])
     return as_weak_as(x, padded)
 
 
@@ -296,11 +302,12 @@ def argwhere(
       fill_value: the coordinates in the rows past the count, as in ``nonzero``.
 
     Returns:
-      (size, rank) integers of JAX's default type.
+      (size, rank) of the type of ``nonzero``.
 
     Raises:
       TypeError: if `a` is not an array.
-      ValueError: if a coordinate may not fit in the type.
+      ValueError: if a coordinate may not fit in the type, or if there is not one
+        `fill_value` for each dimension.
       ConcretizationTypeError: if there is no `size`, and `a` is traced.
 
     >>> argwhere(jnp.array([[0, 5], [7, 0]]), size=3)
@@ -330,8 +337,8 @@ def nonzero(
         dimension. None stands for 0.
 
     Returns:
-      For each dimension (size,) integers of JAX's default type. Other types of
-      `fill_value` widen it.
+      For each dimension (size,) integers of JAX's default type, promoted with the type
+      of `fill_value`.
 
     Raises:
       TypeError: if `a` is not an array.
@@ -416,14 +423,14 @@ def flatnonzero(
       a: (...) of any type and rank.
       size: the number of indices to return. If there are more non-zero elements, the
         last ones are dropped in silence. None stands for all.
-      fill_value: the index past the count. None stands for 0.
+      fill_value: the index in the rows past the count. None stands for 0.
 
     Returns:
-      (size,) integers of JAX's default type.
+      (size,) of the type of ``nonzero``.
 
     Raises:
       TypeError: if `a` is not an array.
-      ValueError: if an index may not fit in the type.
+      ValueError: if an index may not fit in the type, or `fill_value` is not a scalar.
       ConcretizationTypeError: if there is no `size`, and `a` is traced.
 
     >>> flatnonzero(jnp.array([[0, 5], [7, 0]]), size=3, fill_value=-1)
@@ -466,8 +473,8 @@ def find_columns(
 def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
     """Returns the count, the coordinates, and the number of rows to return.
 
-    An array of NumPy is known: we search it here, while a program is traced, and the
-    program has its coordinates as constants.
+    We search an array of NumPy here, while a program is traced, and the program has its
+    coordinates as constants. The count is then at most the number of rows.
     """
     if size is not None:
         size = as_size("size", size, "an upper bound of the count")
@@ -496,8 +503,8 @@ def _split_columns(
     count: Array, coordinates: Array, fills: tuple[Any, ...], rows: int
 ) -> tuple[Array, ...]:
     """Returns each coordinate of the first rows, with its fill past the count."""
-    # All columns have the same type, which holds the fills as well. With `int`, a weak
-    # type, a fill of 8 bits would narrow the coordinates.
+    # All columns have the same type, which holds the fills as well. The inner call
+    # makes int32 or int64 of `int`, a weak type, which a fill of int8 would narrow.
     dtype = jnp.result_type(jnp.result_type(int), *jax.tree.leaves(fills))
     columns = []
     valid = valid_rows(count, rows)
@@ -619,8 +626,8 @@ def take_slices(
         raise ArgumentError(
             f"condition is true past the end of the axis of {length} elements."
         )
-    known = int(count) if isinstance(coordinates, np.ndarray) else 0
-    taken = _gather_slices(values, count, coordinates, fill, axis, rows, known)
+    static_count = int(count) if isinstance(coordinates, np.ndarray) else 0
+    taken = _gather_slices(values, count, coordinates, fill, axis, rows, static_count)
     if size is None:
         return as_weak_as(values, taken)
     # With a size, the result is never weakly typed, as in jax.numpy, where the fill
@@ -628,7 +635,7 @@ def take_slices(
     return drop_weak_type(taken)
 
 
-@compiled("axis", "rows", "known")
+@compiled("axis", "rows", "static_count")
 def _gather_slices(
     values: Array,
     count: Array,
@@ -636,11 +643,11 @@ def _gather_slices(
     fill: Array,
     axis: int,
     rows: int,
-    known: int,
+    static_count: int,
 ) -> Array:
     """Returns the slices of `values` at the first rows, and `fill` past the count.
 
-    `known` is the count of a mask of NumPy, and 0 if only the program knows the count.
+    `static_count` is the count of a mask of NumPy, and 0 for any other mask.
     """
     values = jnp.moveaxis(values, axis, 0)
     sizes = values.shape[1:]
@@ -652,15 +659,15 @@ def _gather_slices(
             f"fill_value has sizes {show(fill.shape)}; it must be a scalar, or "
             f"a slice of sizes {show(sizes)}."
         ) from None
-    # Over explicit axes, every device has the whole axis along which slices are chosen.
+    # The dimension along which slices are chosen must not be sharded.
     whole = None
     mesh = explicit_mesh(values)
     if mesh is not None:
         spec = jax.typeof(values).sharding.spec
         whole = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
         values = jax.reshard(values, whole)
-    index = lax.slice_in_dim(coordinates, 0, known or rows)[:, 0]
-    if known and 0 not in values.shape:
+    index = lax.slice_in_dim(coordinates, 0, static_count or rows)[:, 0]
+    if static_count and 0 not in values.shape:
         # The index is unique: the gradient is a scatter that adds nothing up.
         taken = values.at[index].get(
             mode="promise_in_bounds",
@@ -669,7 +676,7 @@ def _gather_slices(
             wrap_negative_indices=False,
             out_sharding=whole,
         )
-        more = jnp.broadcast_to(filling, (rows - known, *sizes))
+        more = jnp.broadcast_to(filling, (rows - static_count, *sizes))
         taken = jnp.concatenate([taken, more])
     else:
         taken = _read_slices(values, filling, valid_rows(count, rows), index)
@@ -677,7 +684,7 @@ def _gather_slices(
 
 
 def _read_slices(values: Array, filling: Array, valid: Array, index: Array) -> Array:
-    """Reads valid rows. Invalid rows have an index in range, for checkify."""
+    """Reads valid rows, and fills the others."""
     length = values.shape[0]
     integer = jnp.result_type(int)
     if not isinstance(length, int) or length <= np.iinfo(integer).max:
@@ -692,7 +699,7 @@ def _read_slices(values: Array, filling: Array, valid: Array, index: Array) -> A
     inside = jnp.where(valid, index, np.uint32(0))[:, None]
     sizes = (1, *values.shape[1:])
     rows = lax.gather(values, inside, slices, sizes, mode="promise_in_bounds")
-    return jnp.where(repeated(valid, rows), rows, filling)
+    return jnp.where(per_row(valid, rows), rows, filling)
 
 
 @public
@@ -854,10 +861,10 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     if size == 0:  # the operator has no such sequences
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(dtype)
     # Here a negative index gives zeros, while the operator counts from the last class.
-    # As an unsigned number of 32 or 64 bits, it is too large for any class. Of 8 or 16
-    # bits it might not be.
+    # -1 as uint32 or uint64 is larger than any class. As uint8 it would be class 255.
     wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
-    # While it is traced, the operator can read 0 and 1 only in an array of NumPy.
+    # In an array of NumPy, the operator sees the values 0 and 1 while it is traced, and
+    # takes its faster form.
     off_on = keep_type(np.array([0, 1], dtype))
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
@@ -898,10 +905,10 @@ def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
 
 
 def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
-    """Returns a number, or an array, that is converted to `dtype` later.
+    """Returns a number, or an array, for a compiled function to convert to `dtype`.
 
-    JAX refuses a Python integer beyond its default type of integers. NumPy converts
-    such an integer to `dtype`.
+    JAX refuses a Python integer beyond its default type of integers, so NumPy converts
+    such an integer here.
     """
     number = as_number(value)
     if not is_python_number(number):

@@ -27,8 +27,8 @@ from dmljax import (
 from dmljax._arguments import (
     as_integer,
     as_sizes,
+    cast_hint,
     check_float,
-    same_type,
     unwrap_integer,
 )
 from dmljax._check import public
@@ -648,7 +648,7 @@ def test_the_cast_of_a_message_holds_every_value():
         ("bfloat16", "int16", False),
         ("float64", "int64", False),
     ):
-        text = same_type("b", jnp.dtype(dtype), jnp.dtype(wanted))
+        text = cast_hint("b", jnp.dtype(dtype), jnp.dtype(wanted))
         assert (text == f" Write b.astype('{wanted}').") == fits
 
 

@@ -670,7 +670,7 @@ def test_results_that_do_not_fit():
             described,
             described._replace(coordinates=described.coordinates[:1]),
         ],
-        "were replaced...Write x[tuple(coordinates.T)]": [
+        "were replaced...write x[tuple(jnp.moveaxis(coordinates, -1, 0))]": [
             whole._replace(coordinates=[[1], [1], [0]]),
             copy.copy(whole._replace(coordinates=whole.coordinates)),
             find(MASK[0])._replace(coordinates=whole.coordinates),

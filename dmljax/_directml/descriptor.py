@@ -88,10 +88,10 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     same_type: ClassVar[tuple[str, ...]] = ("input_tensor", "output_tensor")
 
     def __init_subclass__(cls) -> None:
-        """Makes the subclass a dataclass. Ours get their public names."""
+        """Makes the subclass a dataclass."""
         super().__init_subclass__()
-        # Tracebacks and pickles name the module of a class, where its annotations are
-        # resolved: our fields have public types. A user's class keeps its own module.
+        # Tracebacks and pickles of our descriptors show the public module. A user's
+        # class keeps its own module, where typing.get_type_hints looks names up.
         if cls.__module__.startswith("dmljax."):
             cls.__module__ = "dmljax"
         dataclasses.dataclass(frozen=True)(cls)

@@ -19,7 +19,7 @@ import numpy as np
 from jax import Array
 from jax.typing import ArrayLike
 
-from dmljax._arguments import as_array, check_x64, same_type
+from dmljax._arguments import as_array, cast_hint, check_x64
 from dmljax._check import (
     ArgumentError,
     ArgumentTypeError,
@@ -50,8 +50,8 @@ class Operator(Generic[Result]):
     hold 0.
 
     Operators with equal descriptors and feature levels are equal and have the same
-    hash, even if a value is NaN. This lets an operator be a static argument
-    of ``jax.jit``. It can also be pickled.
+    hash; here a NaN equals itself, and 0.0 differs from -0.0. So an operator can be a
+    static argument of ``jax.jit``. It can also be pickled.
 
     Attributes:
       desc: the descriptor.
@@ -103,7 +103,7 @@ class Operator(Generic[Result]):
             converted = []
             for name, tensor, array in zip(names, tensors, arrays, strict=True):
                 # The type comes first: for an array of 64 bits, `as_array` suggests x64
-                # mode, also where the tensor has 32.
+                # mode, which does not help if the tensor has 32.
                 if type(array) is np.ndarray and array.dtype in WIDE:
                     _check_type(name, tensor, array.dtype)
                 array = as_array(f"tensor '{name}'", array, strict=True)
@@ -226,5 +226,5 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
 def _check_type(name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
     """Requires an array of its tensor's type."""
     types = {"the descriptor": tensor.dtype, f"The array for tensor '{name}'": dtype}
-    remedy = same_type("array", dtype, tensor.dtype)
+    remedy = cast_hint("array", dtype, tensor.dtype)
     require_same("data types", types, remedy)

@@ -1,7 +1,7 @@
 """The fields of structs: their names and types, and what callers may write for them.
 
 A struct is a frozen dataclass with the fields of a struct of the C header, or a
-NamedTuple with the fields of an object in a model file. This module knows no struct.
+NamedTuple with the fields of an object in a model file.
 """
 
 import functools
@@ -39,13 +39,13 @@ def c_name(name: str) -> str:
 def fields_of(cls: Any) -> Mapping[str, Field]:
     """Returns the fields of a struct, in order, by their names in C or in a file.
 
-    None is the default of each field that may be None.
+    A field that may be None gets the default None here, even if its class has none.
     """
     hints = typing.get_type_hints(cls, include_extras=True)
     fields = {}
     for name, parameter in inspect.signature(cls).parameters.items():
         key = c_name(name)
-        if issubclass(cls, tuple):  # of a file, such as valueCount
+        if issubclass(cls, tuple):  # a key of a file, such as valueCount
             key = "$schema" if name == "schema" else name[0] + key[1:]
         hint = hints[name]
         default = parameter.default
@@ -58,7 +58,7 @@ def fields_of(cls: Any) -> Mapping[str, Field]:
 
 
 def convert_fields(struct: Any) -> None:
-    """Converts integers, sequences for tuples, and numbers for members of an enum.
+    """Makes integers of NumPy's and JAX's, tuples of sequences, and enums of numbers.
 
     Other values stay. The checks then refuse them, in messages that name the operator.
     """

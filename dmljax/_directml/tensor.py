@@ -56,9 +56,9 @@ class DataType(enum.IntEnum):
 class TensorFlags(enum.IntFlag, boundary=enum.STRICT):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
-    OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. dmljax
-    accepts the flag. It has an effect in model files alone, if a dispatchable binds the
-    tensor.
+    OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. Only
+    model files use the flag here: a dispatchable binds such a tensor once, and commands
+    may not bind it again.
 
     >>> TensorFlags.OWNED_BY_DML == 1
     True
@@ -83,8 +83,8 @@ class TensorDesc:
       sizes: 1 to 8 sizes, each at least 1, with a product below 2^32.
       strides: one stride for each size, in elements and not negative; None for a packed
         tensor. The elements of an output must not overlap.
-      total_tensor_size_in_bytes: the size of the buffer, in bytes. None stands for the
-        smallest size that is allowed, `implied_size_in_bytes`.
+      total_tensor_size_in_bytes: the size of the buffer, in bytes, at least
+        `implied_size_in_bytes`. None stands for the elements that the strides span.
       flags: NONE or OWNED_BY_DML.
       guaranteed_base_offset_alignment: 0, or a number of bytes that is a power of two
         and not smaller than an element.
@@ -232,7 +232,8 @@ def check_tensor(
 def _check_strides(has: str, tensor: TensorDesc, *, output: bool) -> None:
     """Checks the strides. Errors begin with `has`, as in `check_tensor`.
 
-    An input may overlap itself, and only its own elements are read.
+    Elements of an input may share offsets. Its extent has no limit, because only its
+    elements are read.
     """
     strides = tensor.element_strides
     both = f"sizes {show(tensor.sizes)} and strides {show(strides)}"
