@@ -373,11 +373,5 @@ def _check_fields(
             f"PaddingMode {mode.name} exists from feature level "
             f"{first.label} on, while the feature level asked for is {level.label}."
         )
-    rank = len(sizes)
-    if desc.dimension_count != rank:
-        raise ArgumentError(
-            f"DimensionCount is {desc.dimension_count}, while tensor "
-            f"'InputTensor' has {rank} dimensions; both must be the same."
-        )
     names = "tensor 'InputTensor'", "StartPadding", "EndPadding"
     return check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)

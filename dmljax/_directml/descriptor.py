@@ -10,6 +10,7 @@ import typing
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
+import jax
 import numpy as np
 from jax import Array
 
@@ -60,8 +61,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
     To describe another operator, write a subclass. Its fields are the fields
     of the C struct, in snake_case and in its order. The checks read the class variables
-    below. `output_shapes` checks the rules that no other operator has, and `evaluate`
-    calls the operator's function. The type parameter ``Result`` is the type of its
+    below. `evaluate` calls the operator's function, and `output_shapes` checks rules
+    that the function lacks. The type parameter ``Result`` is the type of its
     result.
 
     Attributes:
@@ -100,9 +101,14 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         """Converts the fields."""
         convert_fields(self)
 
-    @abc.abstractmethod
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
-        """Checks the attributes at `level`, and returns the sizes of the outputs."""
+        """Checks the attributes at `level`, and returns the sizes of the outputs.
+
+        By default, `evaluate` is traced, and its function checks the attributes.
+        """
+        tensors = self.input_tensors().values()
+        arrays = [jax.ShapeDtypeStruct(each.sizes, each.dtype) for each in tensors]
+        return tuple(output.shape for output in jax.eval_shape(self.evaluate, *arrays))
 
     @abc.abstractmethod
     def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
@@ -138,6 +144,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         named = {c_name(name): tensor for name, tensor in tensors.items()}
         # Each check relies on the checks before it.
         with Naming(self.operator):
+            counting, count = "", 0
             for name, field in fields_of(type(self)).items():
                 value = getattr(self, field.name)
                 if value is None and field.default is None:
@@ -150,6 +157,14 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                     must_be = field.type.__name__
                     raise ArgumentError(
                         f"{name} is {as_python(value)}; it must be {must_be}."
+                    )
+                # In C, a count stands before the lists that have this length.
+                if name.endswith("Count"):
+                    counting, count = name, value
+                elif counting and field.type == tuple[int, ...] and len(value) != count:
+                    raise ArgumentError(
+                        f"{counting} is {count}, while {name} has {len(value)} "
+                        "elements; both must be the same."
                     )
             # The tensors, each by itself, and then their types.
             for name, tensor in tensors.items():

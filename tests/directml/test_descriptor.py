@@ -136,10 +136,6 @@ class TileDesc(OperatorDesc):
     operator: ClassVar[str] = "TILE"
     support = {FeatureLevel.V3_1: {"InputTensor": ANY, "OutputTensor": ANY}}
 
-    def output_shapes(self, level):
-        sizes = zip(self.input_tensor.sizes, self.repeats, strict=True)
-        return (tuple(size * count for size, count in sizes),)
-
     def evaluate(self, x):
         tiled = jnp.tile(x, self.repeats)
         return (jnp.flip(tiled) if self.order is TileOrder.BACKWARD else tiled,)

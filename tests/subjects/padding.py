@@ -191,8 +191,15 @@ ERRORS = [
     _call(f"{END} is {{0,{2**62}}}{LARGE}", end=(0, 2**62)),
     _desc("has {15}, while...give it {3,5}", output_tensor=tensor("FLOAT32", 15)),
     _desc("has FLOAT16, while...has FLOAT32", output_tensor=tensor("FLOAT16", 3, 5)),
-    _desc("DimensionCount is 3, while...has 2 dim", dimension_count=3),
-    _desc(": StartPadding is {1}, while...has sizes {", start_padding=(1,)),
+    _desc("DimensionCount is 3, while StartPadding has 2 el", dimension_count=3),
+    # Fault: only the first list behind a count is checked.
+    _desc("DimensionCount is 2, while EndPadding has 1 el", end_padding=(0,)),
+    _desc(
+        ": StartPadding is {1}, while...has sizes {",
+        dimension_count=1,
+        start_padding=(1,),
+        end_padding=(0,),
+    ),
     _desc(": EndPadding is {0,-2}; no element may be negative", end_padding=(0, -2)),
     _typed(
         "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both",
