@@ -62,7 +62,7 @@ def proved(page):
                 yield from re.findall(f"{re.escape(words)} (`[^`]+`)", said)
 
 
-@pytest.mark.parametrize("page", filter(OF_USERS.match, TEXTS))
+@pytest.mark.parametrize("page", [*filter(OF_USERS.match, TEXTS)])
 def test_code_in_a_sentence_has_a_proof(page):
     """Fault: other code in a sentence, which no test runs."""
     said = " ".join(FENCED.sub("", TEXTS[page]).split())
