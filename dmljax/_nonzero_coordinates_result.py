@@ -1,7 +1,8 @@
 """The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
 
-Methods find valid rows by the count, so they work for any `fill` of the search.
-`_nonzero_rows` reads and writes rows.
+Row r is *valid* if r is less than the count. The methods ask the count, and never the
+coordinates, whether a row is valid: they work for any `fill` of the search.
+`_nonzero_rows` reads and writes the rows of arrays.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ from dmljax._sharding import by_xla, divided_axes, explicit_mesh, without_residu
 from dmljax._types import MAX_ELEMENTS, to_scalar, x64_enabled
 
 INDEX_BY_HAND = "write x[tuple(jnp.moveaxis(coordinates, -1, 0))]"
-# By reason: why methods refuse a result that does not know the searched array.
+# Why the methods refuse a result without the sizes of the searched array, by reason.
 LOST = {
     "made": (
         "this result has lost the sizes of the searched array: it was made of two "
@@ -64,7 +65,7 @@ LOST = {
 
 
 class _Outputs(NamedTuple):
-    # DirectML's page has this name. It hides tuple.count, but nobody calls that here.
+    # DirectML's name. It hides the method tuple.count, which nobody calls here.
     count: Array  # type: ignore[assignment]
     coordinates: Array
 
@@ -72,8 +73,8 @@ class _Outputs(NamedTuple):
 class NonzeroCoordinates(_Outputs):
     """The two outputs of NONZERO_COORDINATES, a pytree.
 
-    The sizes of the searched array, and `parts`, belong to the structure of the tree:
-    results of arrays with other sizes are different trees.
+    The structure of the pytree has the sizes of the searched array, and `parts`. So the
+    branches of a ``jax.lax.cond`` can't return the results of arrays of other sizes.
 
     Attributes:
       count: () uint32, the number of elements that are not zero.
@@ -84,13 +85,14 @@ class NonzeroCoordinates(_Outputs):
     ``nonzero_coordinates`` describes the shapes with `size` and `parts`. ``take``
     gathers rows of an array, ``put`` writes rows back, and ``add`` adds rows. Each also
     takes a pytree of arrays. Call these methods on the result: in ``count, rows =
-    kept``, `rows` is an array, whose own ``take`` reads other elements.
+    kept``, `rows` is a plain array, and ``rows.take`` is jax.numpy's.
 
-    The methods rely on a search, in which no two rows are the same element. If rows
-    repeat, ``put``, ``add`` and the gradient of ``take`` may be wrong. To change
-    coordinates, write ``x[tuple(jnp.moveaxis(coordinates, -1, 0))]``, which reads every
-    row. A method refuses coordinates from ``_replace``, but can't see a change by
-    ``jax.tree.map``, ``jax.tree.unflatten`` or ``tree_at``.
+    A search never finds an element twice, and the methods rely on this: with repeated
+    coordinates, ``put``, ``add`` and the gradient of ``take`` may be wrong. To read at
+    coordinates that you changed, write ``x[tuple(jnp.moveaxis(coordinates, -1, 0))]``,
+    which also reads at the rows past the count. A method refuses coordinates from
+    ``_replace``, but can't see a change by ``jax.tree.map``, ``jax.tree.unflatten`` or
+    ``tree_at``.
 
     Below, K is the number of rows: `size`, or M without it. P is the number of `parts`.
 
@@ -109,13 +111,14 @@ parts=None)
     Array([ 1., -2., -3.,  4.], dtype=float32)
     """
 
-    # The static data: the shape of the searched array, in which a symbolic size is
-    # text, or None; the number of parts, or None; and a key of `LOST`, the reason why
-    # the shape is None.
+    # The static data, (shape, parts, why):
+    # - the shape of the searched array, where a symbolic size is a string; or None;
+    # - the number of parts, or None;
+    # - the reason for a shape of None, a key of `LOST`.
     _static: Any = None, None, "made"
 
     def __repr__(self) -> str:
-        """Shows a few counts, and otherwise types and sizes, also while traced."""
+        """Shows up to 8 known counts; of other arrays, the types and the sizes."""
         count, coordinates = self
         overflow: Any = None
         if _is_known(count) and getattr(coordinates, "ndim", 0) > 1:
@@ -154,7 +157,7 @@ parts=None)
     def dropped(self) -> Array:
         """How many non-zero elements have no row: an integer for each count.
 
-        The type is int32, or int64 in x64 mode. A larger number saturates.
+        The type is int32, or int64 in x64 mode. A number past int32 saturates.
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -165,16 +168,15 @@ parts=None)
 
     @property
     def _rows(self) -> int:
-        # A descriptor's output has a row for each element, so no count is too large.
-        # Its shape may be flat, and then does not tell the number of rows.
+        # A descriptor's output may be a flat buffer, whose shape does not tell the
+        # number of rows. It has a row for each element, so no count exceeds it.
         *_, why = self._static
-        is_described = why == "descriptor"
-        return MAX_ELEMENTS if is_described else self.coordinates.shape[-2]
+        return MAX_ELEMENTS if why == "descriptor" else self.coordinates.shape[-2]
 
     @property
     @public
     def valid(self) -> Array:
-        """Which rows are not past the count: bools, (K,), or (P, K) with `parts`.
+        """Whether each row is before the count: bools, (K,), or (P, K) with `parts`.
 
         Raises:
           DescriptorError: if a descriptor returned this result.
@@ -210,8 +212,8 @@ parts=None)
           x: an array, or a pytree of arrays, of shape ``(*S, ...)``, where S is the
             shape of the searched array. If a ``vmap`` returned the result, its batch
             comes before S.
-          fill_value: what the rows past the count hold: a scalar of the type of `x`, or
-            a pytree like `x` of scalars.
+          fill_value: the value of the rows past the count: a scalar of the type of `x`,
+            or a pytree of scalars, one for each array.
 
         Returns:
           ``(K, ...)``, or ``(P, K, ...)`` with `parts`; the same pytree as `x`.
@@ -232,7 +234,7 @@ parts=None)
         """
         names, leaves, tree = _leaves("x", x)
         arrays = list(map(as_array, names, leaves))
-        # For 0, the program has its own zeros: nothing is sent to the device.
+        # With None, the program makes zeros itself: no scalar is sent to the device.
         scalars: list[Any] | None = None
         if not (type(fill_value) is int and fill_value == 0):
             fill_names, fills, fill_tree = _leaves("fill_value", fill_value)
@@ -258,10 +260,10 @@ parts=None)
     def put(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any: ...
     @public
     def put(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
-        """Writes rows back to the elements of ``take``.
+        """Writes rows back to where ``take`` reads them.
 
         Rows past the count are dropped, and so are rows with a false flag in `where`.
-        Here the one number above 25 is copied into the first free slot:
+        Here the only number above 25 is copied into the first free slot:
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -300,9 +302,10 @@ parts=None)
     def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any: ...
     @public
     def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
-        """Adds rows to the elements of ``take``.
+        """Adds rows to the array where ``take`` reads them.
 
-        ``add`` is ``put`` with a sum, for example of the outputs of two experts:
+        ``add`` drops the same rows as ``put``. Here the kept tokens get the sum of the
+        outputs of two experts:
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -340,7 +343,7 @@ def nonzero_result(
     return result
 
 
-# Jitted so that the constant `rows` is compiled in, not sent on each call.
+# Compiled: the program holds `rows` as a constant, and no call sends the number.
 _valid = compiled("rows")(valid_rows)
 
 
@@ -393,13 +396,13 @@ def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
 
 
 def _check_tree(
-    argument: str, structure: Any, wanted: Any, alternative: str = ""
+    argument: str, structure: Any, of_x: Any, alternative: str = ""
 ) -> None:
-    """Requires the structure of `x`; the message also has the `alternative`."""
-    if structure != wanted:
+    """Requires the structure of `x`. The message ends with the `alternative`."""
+    if structure != of_x:
         raise ArgumentError(
             f"{argument} is a tree {shortened(str(structure), 90)}, while x is "
-            f"{shortened(str(wanted), 90)}; it must have the same structure"
+            f"{shortened(str(of_x), 90)}; it must have the same structure"
             f"{alternative}."
         )
 
@@ -407,7 +410,7 @@ def _check_tree(
 def _written(
     nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any, where: Any
 ) -> Any:
-    """Writes the rows of a tree into the arrays of another."""
+    """Returns `x` with `rows`, which the verb "put" writes and "add" adds."""
     names, leaves, tree = _leaves("x", x)
     row_names, row_leaves, row_tree = _leaves("rows", rows)
     _check_tree("rows", row_tree, tree)
@@ -433,7 +436,7 @@ def _take(
     if fills is None:
         fills = [jnp.zeros((), x.dtype) for x in arrays]
     for name, x, fill in zip(names, arrays, fills, strict=True):
-        sizes = _row_sizes(nonzero, name, x)
+        sizes = _sizes_of_take(nonzero, name, x)
         check_elements(sizes)
         spec = _rows_spec(x, nonzero, sizes)
         operands = nonzero, drop_weak_type(x), fill
@@ -454,13 +457,13 @@ def _write(
         _check_flags(where, nonzero.coordinates.shape[:-1])
     results = []
     for (name, row_name), x, rows in zip(name_pairs, arrays, row_arrays, strict=True):
-        wanted = _row_sizes(nonzero, name, x)
-        taken = f"take({name}) for {name} of sizes {show(x.shape)}"
+        sizes_of_take = _sizes_of_take(nonzero, name, x)
+        call_of_take = f"take({name}) for {name} of sizes {show(x.shape)}"
         remedy = ""
         if rows.ndim == 0:
             value = f"{name} + {row_name}" if verb == "add" else row_name
             remedy = f" For one value, write jnp.where(mask, {value}, {name})."
-        sizes = {taken: wanted, row_name: rows.shape}
+        sizes = {call_of_take: sizes_of_take, row_name: rows.shape}
         require_same("sizes", sizes, remedy)
         types = {name: x.dtype, row_name: rows.dtype}
         remedy = cast_hint(row_name, rows.dtype, x.dtype)
@@ -479,81 +482,83 @@ def _write(
     return results
 
 
-def _check_flags(where: Array, wanted: tuple[int, ...]) -> None:
-    """Requires one bool per row."""
+def _check_flags(where: Array, sizes: tuple[int, ...]) -> None:
+    """Requires bools of these `sizes`, (K,) or (.., P, K): one for each row."""
     if where.dtype != np.bool_:
         raise ArgumentTypeError(
             f"where has data type {show(where.dtype)}; it must be bool. "
             "Write where != 0."
         )
-    if where.shape != wanted:
+    if where.shape != sizes:
         remedy = " For flags of the elements of x, write where=kept.take(flags)."
-        if where.shape in ((), wanted[-1:]):
+        if where.shape in ((), sizes[-1:]):
             remedy = " Write jnp.broadcast_to(where, kept.valid.shape)."
         raise ArgumentError(
             f"where has sizes {show(where.shape)}; it must have "
-            f"{show(wanted)}, one flag per row.{remedy}"
+            f"{show(sizes)}, one flag per row.{remedy}"
         )
 
 
-def _row_sizes(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, ...]:
-    """Returns the sizes of ``take(x)``: the number of rows, and the sizes of a row.
+def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, ...]:
+    """Returns the sizes of ``take(x)``: (*batch, K, *row) or (*batch, P, K, *row).
 
-    `x` must begin with the sizes of the batch and of the searched array.
+    `row` has the trailing sizes of `x`. The sizes of `x` must begin with the batch of a
+    vmap and with the sizes of the searched array.
     """
-    batch, searched = _searched_sizes(nonzero)
-    wanted = batch + searched
-    if x.ndim < len(wanted) or not all(map(same_size, wanted, x.shape)):
+    batch, searched = _batch_and_searched_sizes(nonzero)
+    leading = batch + searched
+    if x.ndim < len(leading) or not all(map(same_size, leading, x.shape)):
         text = (
             f"{name} has sizes {show(x.shape)}; it must begin with "
-            f"{show(wanted)}, the sizes of the array that was searched."
+            f"{show(leading)}, the sizes of the array that was searched."
         )
         if batch:
             text += (
                 f" The first, {show(batch)}, are those of jax.vmap: broadcast {name} "
                 "to them, or call this method inside of the vmap."
             )
-        elif x.shape[1 : 1 + len(wanted)] == wanted:
+        elif x.shape[1 : 1 + len(leading)] == leading:
             text += (
                 " If channels or layers come first, map the method over them: "
                 "jax.vmap(kept.take)(x), or jax.vmap(kept.put)(x, rows)."
             )
         raise ArgumentError(text)
-    *rows, _ = nonzero.coordinates.shape
+    *batch_and_parts, rows, _ = nonzero.coordinates.shape
     # Without x64 mode, JAX indexes with int32, and would wrap a larger index in
-    # silence. `put` and gradients also index by the row number, so the number of rows
-    # must fit, too. JAX takes symbolic sizes to be below 2^31.
-    indexed = [*x.shape[: len(wanted)], rows[-1]]
-    known = [size for size in indexed if isinstance(size, int)]
-    if max(known, default=0) >= 2**31 and not x64_enabled():
+    # silence. `put` and gradients also use the number of a row as an index. JAX takes
+    # symbolic sizes to be below 2^31.
+    indexed = [*x.shape[: len(leading)], rows]
+    integers = [size for size in indexed if isinstance(size, int)]
+    if max(integers, default=0) >= 2**31 and not x64_enabled():
         raise ArgumentError(
-            f"{name} has sizes {show(x.shape)}, and there are {rows[-1]} "
+            f"{name} has sizes {show(x.shape)}, and there are {rows} "
             "rows; indices of 2^31 and more need JAX's x64 mode. "
             f"{TURN_ON_X64}."
         )
-    return (*rows, *x.shape[len(wanted) :])
+    return (*batch_and_parts, rows, *x.shape[len(leading) :])
 
 
-def same_size(wanted: int | str, size: Any) -> bool:
-    """Whether a size is the searched size, which is text if it was symbolic.
+def same_size(searched: int | str, size: Any) -> bool:
+    """Whether `size` may equal the searched size, a string if it was symbolic.
 
-    A text matches any number, because a later program may call with a known size.
+    A string matches any number: a search with the symbolic size "n" may have run with
+    n = 4, and its result may go to a program where this size is 4.
 
     >>> same_size(4, 4), same_size("n", 4), same_size(4, 5)
     (True, True, False)
     """
-    if isinstance(wanted, str) and isinstance(size, int):
+    if isinstance(searched, str) and isinstance(size, int):
         return True
-    return str(wanted) == str(size)
+    return str(searched) == str(size)
 
 
-def _searched_sizes(
+def _batch_and_searched_sizes(
     nonzero: NonzeroCoordinates,
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Returns the sizes of a vmap's batch, and of the searched array.
+    """Returns the sizes of the batch of a vmap, and of the searched array.
 
-    The result must know these sizes, and must be whole, with a column for each
-    dimension.
+    Refuses a result that has lost these sizes, is a slice of a result, or has fewer
+    columns than the searched array has dimensions.
     """
     sizes, parts, why = nonzero._static
     if sizes is None:
@@ -587,11 +592,12 @@ def _by_parts(
     other: Array,
     where: Array | None = None,
 ) -> Array:
-    """Maps a function of rows over the parts of `x`, and returns an array of `sizes`.
+    """Calls a function of `_nonzero_rows` for each part; the result has `sizes`.
 
-    The function takes `x`, the rows or a scalar, a mask of valid rows and an index. For
-    example, `parts=2` gives a tensor of sizes (6, 5) the sizes (2, 3, 5), and the
-    coordinates (4, 2) become (1, 2) in the second part.
+    The function takes `x`, `other`, which is the rows to write or the scalar that
+    fills, the mask of valid rows, and the index. For example, with `parts=2` an `x` of
+    sizes (6, 5) becomes (2, 3, 5), and the coordinates (4, 2) become (1, 2) in the
+    second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
     shape, parts, _ = nonzero._static
@@ -618,20 +624,21 @@ def _by_parts(
 def _rows_spec(
     x: Array, nonzero: NonzeroCoordinates, sizes: tuple[int, ...]
 ) -> list[Any]:
-    """Returns the explicit mesh axes of the rows of `x`, if there are any.
+    """Returns the mesh axes of each dimension of ``take(x)``; [] without a mesh.
 
     For example, the count has sizes (2,), divided over "p", and `x` has (6, 8), with 8
-    divided over "c". K rows for each part have sizes (2, K, 8) and axes "p", None, "c".
+    divided over "c". Then ``take(x)`` has `sizes` (2, K, 8) and axes "p", None, "c".
     """
     mesh = explicit_mesh(x, nonzero.count)
     if mesh is None:
         return []
     axes, counts = map(divided_axes, (x, nonzero.count))
+    # `x` has the batch and the parts along its first dimensions. K stays whole.
     first = [axes.get(i) or counts.get(i) for i in range(nonzero.count.ndim)]
     row_rank = len(sizes) - len(first) - 1
     spec = [*first, None, *map(axes.get, range(x.ndim - row_rank, x.ndim))]
-    # A mesh axis can divide one dimension only, and only into equal parts. Every other
-    # dimension stays whole.
+    # A mesh axis divides one dimension only, and only into equal parts. A dimension for
+    # which this fails stays whole.
     used: set[str] = set()
     for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
         devices = math.prod(mesh.shape[name] for name in names or ())
@@ -648,9 +655,9 @@ def _over_mesh(
     spec: Sequence[Any],
     *operands: Any,
 ) -> Array:
-    """Calls `_by_parts`, and lets XLA divide the call over explicit mesh axes.
+    """Calls `_by_parts`. XLA divides the call over explicit mesh axes.
 
-    `spec` has the mesh axes of the array that is returned.
+    `spec` has the mesh axes of the result.
     """
     run: Callable[..., Array] = functools.partial(_by_parts, function, sizes)
     mesh = explicit_mesh(*jax.tree.leaves(operands))
