@@ -73,7 +73,7 @@ MEANINGS = {
         and sent.elements <= 2 * sum(count > 1 for count in sent.parts)
     ),
     "the output twice": lambda sent: (
-        sent.elements <= 2 * (SHAPE[0] + sum(sent.case.pads)) * sent.row
+        sent.elements * math.prod(sent.parts[1:]) <= 2 * on_one_device(sent.case).size
     ),
     "the tensor": lambda sent: (
         sent.kinds == {"all-gather"} and max(sent.found)[1] == MASK.size
@@ -191,7 +191,7 @@ def check_both(case, mesh, spec, kind, platform="cpu"):
     sharding = sharding_of(mesh, spec, kind, platform)
     parts = parts_of(mesh, spec)
     programs = [(case.function, case.arrays)]
-    if case.differentiable:
+    if case.differentiable and case.divided:
         programs.append(pulled_back(case))
     for gradient, (function, arrays) in enumerate(programs):
         one = on_one_device(case, gradient)

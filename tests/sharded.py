@@ -20,20 +20,20 @@ class Case:
 
     Attributes:
       function: takes arrays that are sharded alike.
-      arrays: the arguments. The derivative is by the last array.
       row: the operator and the sharded dimensions, as the table has them.
       fits: whether the row applies to a division, given by the number of parts of each
         dimension.
-      differentiable: whether the function has a derivative. If every device has the
-        whole output, JAX wants whole cotangents: take the gradient in the function.
-      divided: whether the last output is divided like the arrays.
+      arrays: the arguments. The derivative is by the last array.
+      differentiable: whether the function has a derivative.
+      divided: whether the last output is divided like the arrays. If every device has
+        the whole output, JAX wants whole cotangents: take the gradient in the function.
       pads: the padding of the first dimension, before and after.
     """
 
     function: Callable
-    arrays: tuple[np.ndarray, ...]
     row: tuple[str, str]
     fits: Callable = lambda parts: True
+    arrays: tuple[np.ndarray, ...] = (array(),)
     differentiable: bool = True
     divided: bool = True
     pads: tuple[int, int] = (0, 0)

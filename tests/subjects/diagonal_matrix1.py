@@ -17,7 +17,7 @@ from tests.samples import (
     shape_of_rank,
     tensor,
 )
-from tests.sharded import Case, array
+from tests.sharded import Case
 from tests.subjects import tables
 
 
@@ -218,7 +218,6 @@ SUBJECT = Subject(
     sharded={
         "diagonal_matrix1": Case(
             partial(dmljax.diagonal_matrix1, value=2, fill_begin=-9, fill_end=4),
-            (array(),),
             ("`diagonal_matrix1`", "batch, rows, columns"),
         )
     },

@@ -137,8 +137,8 @@ SUBJECT = Subject(
     sharded={
         "element_wise_if": Case(
             dmljax.element_wise_if,
-            (array("bool"), array(), -array()),
             ("`element_wise_if`", "any dimensions"),
+            arrays=(array("bool"), array(), -array()),
         )
     },
     descriptors={

@@ -208,15 +208,12 @@ def _only_first(parts):
     return parts[0] > 1 and set(parts[1:]) == {1}
 
 
-_first = partial(
-    Case, arrays=(MASK,), fits=_only_first, differentiable=False, divided=False
-)
+_first = partial(Case, fits=_only_first, arrays=(MASK,), divided=False)
 SHARDED = {
     "nonzero_coordinates": Case(
         dmljax.nonzero_coordinates,
-        (MASK,),
         ("`nonzero_coordinates`", "any dimension of the tensor"),
-        differentiable=False,
+        arrays=(MASK,),
         divided=False,
     ),
     "nonzero_coordinates, vmap": _first(

@@ -185,17 +185,16 @@ SUBJECT = Subject(
     sharded={
         "one_hot": Case(
             columns_of_32,
-            (array("int32", (128, 1, 8)),),
             ("`one_hot`", "batch, depth"),
             lambda parts: parts[1] == 1,  # depth is a dimension of the output alone
+            (array("int32", (128, 1, 8)),),
             differentiable=False,
         ),
         "one_hot, gradient": Case(
             gradient_in_values,
-            (array("int32", (128, 1, 8)), array(shape=(128, 32, 8))),
             ("`jax.grad` of `one_hot`, by `values`", "batch"),
             lambda parts: parts[1] == 1,
-            differentiable=False,
+            (array("int32", (128, 1, 8)), array(shape=(128, 32, 8))),
             divided=False,
         ),
     },

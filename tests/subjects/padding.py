@@ -9,7 +9,7 @@ import dmljax
 from dmljax import PaddingMode as Mode
 from tests import oracles
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
-from tests.sharded import Case, array
+from tests.sharded import Case
 from tests.subjects import tables
 
 
@@ -242,7 +242,7 @@ for mode in Mode:
     for name, (pads, along, fits) in ALONG.items():
         function = partial(pad_rows, pads=pads, mode=mode)
         row = ("`padding`", along)
-        case = Case(function, (array(),), row, fits, pads=pads)
+        case = Case(function, row, fits, pads=pads)
         SHARDED[f"{mode.name}, {name}"] = case
 
 SUBJECT = Subject(
