@@ -1,25 +1,27 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
-`index` has one array per leading dimension of `x`, as in ``x[index]``, and `valid` has
-bools. All have the shape (rows,). The trailing dimensions of `x` form a row. An invalid
-row is read at element 0, or past the end when a read of narrow rows is differentiated,
-and is written nowhere. `jax.vmap` maps the functions along a batch.
+For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each of the
+20 *elements* has a *row* of 8 values in `x`. `index` has the coordinates of rows as one
+array for each searched dimension, as in ``x[index]``, and `valid` has bools. All these
+arrays have the shape (rows,). An invalid row is written nowhere, and read at element 0,
+except that the derivative of narrow rows reads past the end. `jax.vmap` maps the
+functions along a batch.
 
-The valid rows have different coordinates. So the gradient of a read writes the rows of
-the cotangent into zeros, and the gradient of a write reads rows. JAX would make a
-scatter that adds, element by element, of the first. For *wide* rows, of 16 values or
-more, we write the tangent of a read as a scatter by the *inverse index*, which has the
-number of the row of each element: JAX transposes this scatter to a gather.
+No two valid rows have the same coordinates. So the gradient of a read writes the rows
+of the cotangent into zeros, and the gradient of a write reads rows of the cotangent.
+JAX can't know this: its own gradient of a read would add up, value by value. We help
+with a custom_jvp for each tangent. For *wide* rows, of 16 values or more, the tangent
+of a read is a scatter by the *inverse index*, which has the number of the row of each
+element: JAX transposes this scatter to a gather.
 
 | | wide rows | narrow rows |
 |---|---|---|
 | tangent of a read | scatter by the inverse index | gather of unique indices |
-| its gradient | gather by the inverse index | scatter of unique indices |
+| gradient of a read | gather by the inverse index | scatter of unique indices |
 
-The tangent of a write is the tangent of `x`, with zeros where rows are written, plus
-the tangents of the rows. For narrow rows the inverse index takes longer than a scatter
-(docs/development/lab_notes.md, "Rows that are written back"). Each tangent is a
-custom_jvp.
+For narrow rows the inverse index takes longer than the scatter of unique indices
+(docs/development/lab_notes.md, "Rows that are written back"). The tangent of a write is
+the tangent of `x`, with zeros where rows are written, plus the tangents of the rows.
 """
 
 import math
@@ -36,22 +38,21 @@ from dmljax._nonzero_forms import WRITE_ONCE
 from dmljax._sharding import without_residuals
 from dmljax._types import to_scalar
 
-Index = tuple[Array, ...]  # the coordinates of rows along each dimension
+Index = tuple[Array, ...]  # for each searched dimension, the coordinates of the rows
 
 # READ
 
 
 def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
-    """Returns the valid rows of `x`, and `fill` in place of the other rows.
+    """Returns the valid rows of `x`, and `fill` in place of the invalid rows.
 
-    `fill` has the type of `x`, and is broadcast. Reads are in range, except for narrow
-    rows with a derivative.
+    `fill` has the type of `x`, and is broadcast.
     """
     if 0 not in x.shape:
         read = without_residuals(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
-        # Nothing is read. Keep `x` as an input, so that the result is on its device.
+        # There is nothing to read. The result is made from `x`, to be on its device.
         row_sizes = x.shape[len(index) :]
         widths = [(0, valid.shape[0])] + [(0, 0)] * len(row_sizes)
         rows = jnp.pad(x.reshape(0, *row_sizes), widths)
@@ -70,7 +71,7 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, valid, index = primals
     x_tangent, *_ = tangents
     if not _is_wide(x, index):
-        # The rows and their derivative share one index, which is computed once.
+        # One index, computed once, serves for the rows and for their tangents.
         past = _past_the_end(x, valid, index)
         unique: Any = {"mode": "fill", "fill_value": 0, "unique_indices": True}
         return _gather(x, past, **unique), _gather(x_tangent, past, **unique)
@@ -82,17 +83,18 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def _is_wide(x: Array, index: Index) -> bool:
-    """Whether a row of `x` has at least 16 values, which pay for an inverse index.
+    """Whether a row of `x` has 16 values or more, which pay for an inverse index.
 
-    Rows of 16 values pay, and single values don't (docs/development/lab_notes.md, "Rows
-    that are written back").
+    A row of a single value does not (docs/development/lab_notes.md, "Rows that are
+    written back").
     """
     return at_most(16, math.prod(x.shape[len(index) :]))
 
 
 def _gather(x: Array, index: Index, **options: Any) -> Array:
-    # Over explicit mesh axes, JAX asks how the result is divided: a row like a row of
-    # `x`. We ask the mesh, because under vmap only the index may be divided.
+    # With explicit mesh axes, JAX wants to know how the result is divided: its rows
+    # like the rows of `x`. We look for such axes in the mesh, and not in the type of
+    # `x`: under vmap, the index alone may be divided.
     spec = None
     if _has_explicit_axes():
         spec = PartitionSpec(None, *jax.typeof(x).sharding.spec[len(index) :])
@@ -107,24 +109,24 @@ def _has_explicit_axes() -> bool:
 
 
 def add_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Adds each valid row at its coordinates."""
+    """Returns `x` with each valid row added at its coordinates."""
     return x.at[_past_the_end(x, valid, index)].add(rows, **WRITE_ONCE)
 
 
 @jax.custom_jvp
 def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Writes the valid rows into x."""
+    """Returns `x` with each valid row written at its coordinates."""
     elements = math.prod(x.shape[: len(index)])
-    # A scatter writes into the array. XLA copies the array first if the array is an
-    # argument, or is needed later. A select reads and writes each element once, which
-    # is faster than the copy and the scatter for wide rows of at least half of the
-    # elements. In a loop that overwrites its array, XLA copies nothing, and the scatter
-    # is faster. We can't see such a loop here, and accept the loss
+    # A scatter overwrites `x`. If `x` is an argument of the program, or is needed
+    # later, XLA copies it first. A select reads and writes each element once, and is
+    # faster than the copy and the scatter if the rows are wide, and as many as half of
+    # the elements. In a loop that overwrites `x`, XLA copies nothing, and the scatter
+    # would be faster: we can't see the loop here, and accept the loss
     # (docs/development/lab_notes.md, "Rows that are written back").
     operands = x, rows, valid, index
     if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
         return scatter_rows(*operands)
-    # We timed no TPU and no GPU of another maker.
+    # The default is for TPUs and for GPUs of other makers, on which we timed nothing.
     written: Array = lax.platform_dependent(
         *operands, cpu=select_rows, cuda=select_rows, default=scatter_rows
     )
@@ -132,19 +134,18 @@ def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 
 
 def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Writes each valid row by a scatter, which drops indices past the end."""
+    """Writes the rows by a scatter, which drops the invalid rows past the end."""
     return x.at[_past_the_end(x, valid, index)].set(rows, **WRITE_ONCE)
 
 
 def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Reads the row of each element, and keeps elements without a row.
+    """Writes the rows by a select: each element reads its row, or keeps its value.
 
-    The index of this read has the shape of all elements, in place of (rows,). Nothing
-    differentiates the read: `write_rows` has a tangent of its own.
+    Nothing differentiates this read: `write_rows` has a tangent of its own.
     """
     inverse = _inverse(x, valid, index)
     has_row = inverse < to_scalar(rows.shape[0], np.uint32)
-    # Here `rows` is the source, and `x` fills.
+    # We read from `rows`, once for each element, and fill with `x`.
     return read_rows(rows, x, has_row, (inverse,))
 
 
@@ -153,26 +154,26 @@ def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, rows, valid, index = primals
     x_tangent, rows_tangent, *_ = tangents
     has_row = _inverse(x, valid, index) < to_scalar(rows.shape[0], np.uint32)
-    others = jnp.where(per_row(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
-    return write_rows(*primals), add_rows(others, rows_tangent, valid, index)
+    kept = jnp.where(per_row(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
+    return write_rows(*primals), add_rows(kept, rows_tangent, valid, index)
 
 
-def per_row(first: Array, x: Array) -> Array:
-    """Appends dimensions of size 1: each value is broadcast over a row of `x`."""
-    return lax.expand_dims(first, range(first.ndim, x.ndim))
+def per_row(flags: Array, x: Array) -> Array:
+    """Appends dimensions of size 1: each flag is broadcast over a row of `x`."""
+    return lax.expand_dims(flags, range(flags.ndim, x.ndim))
 
 
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the number of the row of each element; without a row, `len(valid)`."""
+    """Returns the number of the row of each element, or `len(valid)` for no row."""
     rows = valid.shape[0]
-    past = jnp.full(x.shape[: len(index)], to_scalar(rows, np.uint32))
-    return scatter_rows(past, lax.iota(np.uint32, rows), valid, index)
+    no_row = jnp.full(x.shape[: len(index)], to_scalar(rows, np.uint32))
+    return scatter_rows(no_row, lax.iota(np.uint32, rows), valid, index)
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
     """Returns the index, with invalid rows past the end of `x`, where JAX drops them.
 
-    These rows share an index: `WRITE_ONCE` says why they may.
+    All invalid rows get the same index. `WRITE_ONCE` says why they may.
     """
     first, *others = index
     return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others
