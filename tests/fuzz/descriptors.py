@@ -74,6 +74,12 @@ class Maker:
             changes["guaranteed_base_offset_alignment"] = max(power, width)
         return dataclasses.replace(tensor, **changes)
 
+    def tensors(self, types, *sizes):
+        """Makes tensors of one data type. The last is an output."""
+        data_type = self.data_type(types)
+        tensors = [self.tensor(data_type, each) for each in sizes[:-1]]
+        return *tensors, self.tensor(data_type, sizes[-1], output=True)
+
     def spread(self, sizes):
         """Makes strides for any order of the axes, with gaps."""
         strides = [0] * len(sizes)

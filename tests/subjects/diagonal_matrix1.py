@@ -54,11 +54,11 @@ def _diagonal(name, shape, begin, end, *, given=True):
 
 def _make1(maker):
     sizes = maker.sizes(2, 4)
-    data_type = maker.data_type(tables.ALL)
-    given = maker.random.random() < 0.6
+    x, output = maker.tensors(tables.ALL, sizes, sizes)
+    data_type = output.data_type
     return dmljax.DiagonalMatrix1Desc(
-        maker.tensor(data_type, sizes) if given else None,
-        maker.tensor(data_type, sizes, output=True),
+        x if maker.random.random() < 0.6 else None,
+        output,
         data_type,
         maker.number(data_type),
         maker.int32(),
@@ -67,8 +67,7 @@ def _make1(maker):
 
 
 def _make(maker):
-    data_type = maker.data_type(tables.ALL)
-    output = maker.tensor(data_type, maker.sizes(2, 4), output=True)
+    (output,) = maker.tensors(tables.ALL, maker.sizes(2, 4))
     return dmljax.DiagonalMatrixDesc(output, maker.int32(), maker.float32())
 
 

@@ -32,12 +32,8 @@ CONDITION = BYTES[:, :3]
 
 def _make(maker):
     sizes = maker.sizes()
-    data_type = maker.data_type(tables.ALL)
     condition = maker.tensor(dmljax.DataType.UINT8, sizes)
-    a = maker.tensor(data_type, sizes)
-    b = maker.tensor(data_type, sizes)
-    output = maker.tensor(data_type, sizes, output=True)
-    return dmljax.ElementWiseIfDesc(condition, a, b, output)
+    return dmljax.ElementWiseIfDesc(condition, *maker.tensors(tables.ALL, *[sizes] * 3))
 
 
 ITEM = tensor("FLOAT32", 2, 3)

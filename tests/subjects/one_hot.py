@@ -64,15 +64,13 @@ def gradient_in_values(indices, cotangent, **options):
 def _make(maker):
     sizes = maker.sizes()
     axis = maker.random.randrange(len(sizes))
-    data_type = maker.data_type(tables.ALL)
     values = list(maker.sizes(len(sizes), len(sizes), most=5))
     if np.prod(values) < 2:
         values[maker.random.randrange(len(sizes))] = 2
     indices = (*sizes[:axis], 1, *sizes[axis + 1 :])
     return dmljax.OneHotDesc(
         maker.tensor(maker.data_type(tables.INDEX), indices),
-        maker.tensor(data_type, tuple(values)),
-        maker.tensor(data_type, sizes, output=True),
+        *maker.tensors(tables.ALL, tuple(values), sizes),
         axis,
     )
 

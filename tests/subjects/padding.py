@@ -87,7 +87,6 @@ def pad_rows(x, pads, mode, **options):
 def _padded(maker):
     """The two tensors and the mode of a descriptor, and its paddings behind a count."""
     sizes = maker.sizes(most=20)
-    data_type = maker.data_type(tables.ALL)
     start = [0] * len(sizes)
     end = [0] * len(sizes)
     padded = list(sizes)
@@ -97,10 +96,9 @@ def _padded(maker):
         for pads in (start, end):
             pads[axis] = min(maker.random.choice((0, 0, 1, 2, 3, 9)), most // 2)
         padded[axis] = size + start[axis] + end[axis]
-    source = maker.tensor(data_type, sizes)
-    output = maker.tensor(data_type, tuple(padded), output=True)
+    tensors = maker.tensors(tables.ALL, sizes, tuple(padded))
     mode = maker.random.choice(list(Mode))
-    return source, output, mode, (len(sizes), tuple(start), tuple(end))
+    return *tensors, mode, (len(sizes), tuple(start), tuple(end))
 
 
 def _make(maker):
