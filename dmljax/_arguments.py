@@ -24,7 +24,7 @@ from jax.export import is_symbolic_dim
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._check import ArgumentError, ArgumentTypeError, as_python, show
-from dmljax._types import WIDE, Sizes, keep_type, keeps_64_bits, to_scalar
+from dmljax._types import WIDE, Sizes, constant, keeps_64_bits
 
 # Common types that JAX keeps with and without x64 mode. To keep small calls fast, their
 # arrays are not checked further.
@@ -213,7 +213,7 @@ def as_array(
         result = _narrow(name, array)
     check_x64(name, result.dtype)
     if strict and isinstance(result, np.ndarray):
-        result = keep_type(result)
+        result = constant(result, result.dtype)
     return result
 
 
@@ -328,7 +328,7 @@ def saturate(array: Array, dtype: np.dtype) -> Array:
     if array.dtype == dtype:
         return array
     lows, highs = zip(_limits(dtype), _limits(array.dtype), strict=True)
-    low, high = (to_scalar(n, array.dtype) for n in (max(lows), min(highs)))
+    low, high = (constant(n, array.dtype) for n in (max(lows), min(highs)))
     return lax.convert_element_type(lax.clamp(low, array, high), dtype)
 
 
@@ -357,7 +357,7 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
     # The usual case is short: half precision holds 65504, and NumPy gives no warning.
     is_real = type(value) in (int, float)
     if is_real and dtype.kind == "f" and -65504 <= value <= 65504:
-        return keep_type(np.array(value, dtype))
+        return constant(value, dtype)
     is_whole = is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
@@ -381,7 +381,7 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
         value = float(value)  # large integers have no cast to bfloat16
     # Past the largest float is infinity, or NaN in a type without infinity.
     with np.errstate(over="ignore"):
-        return keep_type(np.array(value, dtype))
+        return constant(value, dtype)
 
 
 def check_float(name: str, value: Any) -> None:

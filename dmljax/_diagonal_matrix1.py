@@ -42,7 +42,7 @@ from dmljax._directml.support import (
     support_table,
 )
 from dmljax._directml.tensor import DataType, TensorDesc
-from dmljax._types import INT32_MAX, INT32_MIN, Sizes, keep_type
+from dmljax._types import INT32_MAX, INT32_MIN, Sizes, constant
 
 # The arguments of the function, as its messages name them.
 X = "x (InputTensor)"
@@ -261,7 +261,7 @@ def _diagonal_matrix1(
         is_below = True
     filled = is_ordered ^ ((top_x >= begin) ^ is_below)
     # Without an `x`, all elements share a single zero, and no array is read.
-    zero = keep_type(np.zeros((), described.dtype))
+    zero = constant(0, described.dtype)
     on, off = (zero if array is None else drop_weak_type(array) for array in (value, x))
     return jnp.where(filled, on, off)
 

@@ -26,7 +26,7 @@ from dmljax._nonzero_coordinates_result import NonzeroCoordinates, nonzero_resul
 from dmljax._nonzero_kernels import Implementation, choose_kernel
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Division, divided_axes, explicit_mesh
-from dmljax._types import MAX_ELEMENTS, to_scalar
+from dmljax._types import MAX_ELEMENTS, constant
 
 X = "x (InputTensor)"  # the argument of the function, as its messages name it
 
@@ -194,7 +194,7 @@ def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Arra
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
     shape = (parts, x.shape[0] // parts, *x.shape[1:])
     in_parts = lax.reshape(x, shape, out_sharding=sharding)
-    origins = lax.iota(np.uint32, parts) * to_scalar(x.size // parts, np.uint32)
+    origins = lax.iota(np.uint32, parts) * constant(x.size // parts, np.uint32)
     return in_parts, origins.reshape((parts,) + (1,) * x.ndim)
 
 

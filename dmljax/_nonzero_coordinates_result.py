@@ -42,7 +42,7 @@ from dmljax._check import (
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import add_rows, read_rows, write_rows
 from dmljax._sharding import by_xla, divided_axes, explicit_mesh, without_residuals
-from dmljax._types import MAX_ELEMENTS, to_scalar, x64_enabled
+from dmljax._types import MAX_ELEMENTS, constant, x64_enabled
 
 INDEX_BY_HAND = "write x[tuple(jnp.moveaxis(coordinates, -1, 0))]"
 # Why the methods refuse a result without the sizes of the searched array, by reason.
@@ -349,12 +349,12 @@ _valid = compiled("rows")(valid_rows)
 
 @compiled("rows")
 def _exceeds(count: Array, rows: int) -> Array:
-    return jnp.greater(count, to_scalar(rows, np.uint32))
+    return jnp.greater(count, constant(rows, np.uint32))
 
 
 @compiled("rows")
 def _excess(count: Array, rows: int) -> Array:
-    most = to_scalar(rows, np.uint32)
+    most = constant(rows, np.uint32)
     return saturate(jnp.maximum(count, most) - most, jnp.result_type(int))
 
 
@@ -612,7 +612,7 @@ def _by_parts(
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
         part = lax.broadcasted_iota(integer, (*leading, rows), axis)
-        index[0] = index[0] - part * to_scalar(length, integer)
+        index[0] = index[0] - part * constant(length, integer)
     for _ in leading:
         function = jax.vmap(function, in_axes=(0, 0 if other.ndim else None, 0, 0))
     return function(x, other, valid, tuple(index)).reshape(sizes)

@@ -30,9 +30,9 @@ from dmljax._types import (
     Form,
     Outputs,
     as_bits,
+    constant,
     index_mode,
     packed_strides,
-    to_scalar,
     x64_mode_of,
 )
 
@@ -84,9 +84,9 @@ def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
     for axis, (size, stride) in enumerate(zip(sizes, strides, strict=True)):
         # We compute each coordinate from the offset. In a chain of divisions and
         # remainders, each division would wait for an earlier one.
-        coordinate = lax.div(offset, to_scalar(stride, np.uint32))
+        coordinate = lax.div(offset, constant(stride, np.uint32))
         if axis > 0:
-            coordinate = lax.rem(coordinate, to_scalar(size, np.uint32))
+            coordinate = lax.rem(coordinate, constant(size, np.uint32))
         coordinates.append(lax.expand_dims(coordinate, (offset.ndim,)))
     return lax.concatenate(coordinates, offset.ndim)
 
@@ -253,7 +253,7 @@ def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outpu
         one = lax.optimization_barrier(lax.full((), 1, integer))
         ends = lax.cumsum(flags.astype(integer) * one, axis=1)
         count = ends[:, -1].astype(np.uint32)
-        row = jnp.where(flags, ends - 1, to_scalar(rows, integer))
+        row = jnp.where(flags, ends - 1, constant(rows, integer))
         offset = jax.vmap(functools.partial(write_offsets, rows=rows))(row)
     return count, unravel_rows(offset, count, origin, layout, zeros_past_count=True)
 
@@ -314,7 +314,7 @@ def scatter_bits(words: Array, starts: Array, rows: int) -> Array:
     bit = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
     is_set = (word >> bit) & 1 != 0
     row = starts[:, None] + ones_below(word, bit)
-    row = jnp.where(is_set, row, to_scalar(rows, np.uint32))
+    row = jnp.where(is_set, row, constant(rows, np.uint32))
     return write_offsets(row.ravel(), rows)
 
 
@@ -324,7 +324,7 @@ def fill_forward(words: Array, starts: Array, rows: int) -> Array:
     Each bit word with a set bit writes its index into its first row: a single write for
     32 elements. A running maximum copies the index to the next rows of the bit word.
     """
-    begin = jnp.where(words == 0, to_scalar(rows, np.uint32), starts)
+    begin = jnp.where(words == 0, constant(rows, np.uint32), starts)
     index = lax.iota(np.int32, words.size)
     zeros = jnp.zeros(rows, np.int32)
     word = lax.cummax(zeros.at[begin].set(index, **WRITE_ONCE))
@@ -412,7 +412,7 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
         # A loop over lines, around a loop over the bytes of each, would be slower for
         # short lines.
         visit = functools.partial(visit_bytes, packed=packed, layout=layout)
-        stop = to_scalar(packed.shape[0], integer)
+        stop = constant(packed.shape[0], integer)
         state = lax.full((), 0, integer), offset, counts
         _, offset, counts = for_each(stop, visit, state)
         # Where every element has a row, most rows may lie past the count: only blocks
@@ -466,8 +466,8 @@ def visit_bytes(
     """
     next_row, offset, counts = walk
     step = packed.shape[1]
-    rounds = to_scalar(packed.shape[0] // layout.lines, k.dtype)  # of a line
-    rows = to_scalar(layout.rows, k.dtype)
+    rounds = constant(packed.shape[0] // layout.lines, k.dtype)  # of a line
+    rows = constant(layout.rows, k.dtype)
     line = lax.div(k, rounds)
     round_of_line = lax.rem(k, rounds)
     line_begin = line * rows
@@ -541,6 +541,6 @@ def unravel_blocks(
 
     size = layout.lines * layout.rows, len(layout.of_columns)
     coordinates = lax.full(size, layout.fill or 0, np.uint32)
-    lines = to_scalar(layout.lines, integer)
+    lines = constant(layout.lines, integer)
     filled: Array = for_each(lines, visit_line, coordinates)
     return filled

@@ -36,7 +36,7 @@ from jax.sharding import AxisType, PartitionSpec, get_abstract_mesh
 from dmljax._check import at_most
 from dmljax._nonzero_forms import WRITE_ONCE
 from dmljax._sharding import without_residuals
-from dmljax._types import to_scalar
+from dmljax._types import constant
 
 Index = tuple[Array, ...]  # for each searched dimension, the coordinates of the rows
 
@@ -144,7 +144,7 @@ def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     Nothing differentiates this read: `write_rows` has a tangent of its own.
     """
     inverse = _inverse(x, valid, index)
-    has_row = inverse < to_scalar(rows.shape[0], np.uint32)
+    has_row = inverse < constant(rows.shape[0], np.uint32)
     # We read from `rows`, once for each element, and fill with `x`.
     return read_rows(rows, x, has_row, (inverse,))
 
@@ -153,7 +153,7 @@ def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, rows, valid, index = primals
     x_tangent, rows_tangent, *_ = tangents
-    has_row = _inverse(x, valid, index) < to_scalar(rows.shape[0], np.uint32)
+    has_row = _inverse(x, valid, index) < constant(rows.shape[0], np.uint32)
     kept = jnp.where(per_row(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
     return write_rows(*primals), add_rows(kept, rows_tangent, valid, index)
 
@@ -166,7 +166,7 @@ def per_row(flags: Array, x: Array) -> Array:
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
     """Returns the number of the row of each element, or `len(valid)` for no row."""
     rows = valid.shape[0]
-    no_row = jnp.full(x.shape[: len(index)], to_scalar(rows, np.uint32))
+    no_row = jnp.full(x.shape[: len(index)], constant(rows, np.uint32))
     return scatter_rows(no_row, lax.iota(np.uint32, rows), valid, index)
 
 
@@ -176,4 +176,4 @@ def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
     All invalid rows get the same index. `WRITE_ONCE` says why they may.
     """
     first, *others = index
-    return jnp.where(valid, first, to_scalar(x.shape[0], first.dtype)), *others
+    return jnp.where(valid, first, constant(x.shape[0], first.dtype)), *others

@@ -30,7 +30,7 @@ from dmljax._directml.support import (
 )
 from dmljax._directml.tensor import DataType, TensorDesc
 from dmljax._sharding import whole
-from dmljax._types import as_bits, to_scalar
+from dmljax._types import as_bits, constant
 
 # The arguments of the function, as its messages name them.
 INDEX = "indices (IndicesTensor)"
@@ -202,7 +202,7 @@ def position_of(index: Array, size: int) -> Array:
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index
     index = lax.bitcast_convert_type(index, jnp.dtype(f"u{index.dtype}"))
-    return lax.min(index, lax.add(index, to_scalar(size, index.dtype)))
+    return lax.min(index, lax.add(index, constant(size, index.dtype)))
 
 
 def _choose_bits(condition: Array, on: Array, off: Array) -> Array:

@@ -24,7 +24,7 @@ from jax import Array, lax
 
 from dmljax._check import at_most
 from dmljax._jax import VERSION
-from dmljax._types import Form, Outputs, as_bits, index_mode, to_scalar, x64_mode_of
+from dmljax._types import Form, Outputs, as_bits, constant, index_mode, x64_mode_of
 
 # The padding before or after each of the last axes. The axes of a batch come first, and
 # have no entry.
@@ -132,7 +132,7 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
       size: the size of the input.
       mode: a mode other than CONSTANT.
     """
-    scalar = functools.partial(to_scalar, dtype=position.dtype)
+    scalar = functools.partial(constant, dtype=position.dtype)
     if mode is PaddingMode.EDGE:
         coordinate = lax.sub(position, scalar(start))
         return lax.clamp(scalar(0), coordinate, scalar(size - 1))
@@ -294,7 +294,7 @@ def write_strips(
     with index_mode(end + after) as integer:
         for first, around in strips:
             strip = gather(x, axis, *around, mode)
-            at = to_scalar(first, integer)
+            at = constant(first, integer)
             padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
     return padded
 

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
+from jax.export import is_symbolic_dim
 
 # A form: from arrays and static attributes to the operator's outputs.
 Outputs = tuple[Array, ...]
@@ -44,8 +45,14 @@ def keeps_64_bits() -> bool:
     return x64_enabled() or getattr(explicit, "name", "") == "ALLOW"
 
 
-def keep_type(array: np.ndarray | np.generic) -> Any:
-    """Returns a constant of the same type, also outside of JAX's x64 mode."""
+def constant(value: Any, dtype: np.dtype | type) -> Any:
+    """Returns an array of a type, also of 64 bits outside of JAX's x64 mode.
+
+    The value is a number, a symbolic size, or an array of NumPy.
+    """
+    if is_symbolic_dim(value):
+        return jnp.asarray(value, dtype)
+    array = np.asarray(value, dtype)[()]  # JAX folds a scalar of NumPy, not a 0-d array
     if array.dtype not in WIDE or x64_enabled():
         return array
     with jax.enable_x64(True):
@@ -79,13 +86,6 @@ def as_bits(x: Array) -> Array:
     if not jnp.issubdtype(x.dtype, np.floating):
         return x
     return lax.bitcast_convert_type(x, jnp.dtype(f"uint{jnp.finfo(x.dtype).bits}"))
-
-
-def to_scalar(size: Any, dtype: np.dtype | type) -> Any:
-    """Returns a known or symbolic size as a scalar of a type."""
-    if isinstance(size, int):
-        return keep_type(np.dtype(dtype).type(size))
-    return jnp.asarray(size, dtype)
 
 
 def packed_strides(sizes: tuple[int, ...]) -> tuple[int, ...]:

@@ -103,7 +103,7 @@ from dmljax._types import (
     INT32_MAX,
     INT32_MIN,
     WIDE,
-    keep_type,
+    constant,
     keeps_64_bits,
     x64_enabled,
 )
@@ -865,7 +865,7 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
     # In an array of NumPy, the operator sees the values 0 and 1 while it is traced, and
     # takes its faster form.
-    off_on = keep_type(np.array([0, 1], dtype))
+    off_on = constant(np.array([0, 1], dtype))
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 
