@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any, NoReturn, TextIO
 
 from dmljax import __version__
-from dmljax._check import ModelError, escaped, one_line
+from dmljax._check import ModelError, one_line, shortened
 from dmljax._directml.support import support_markdown
 from dmljax._model.files import MOST_ELEMENTS
 from dmljax._model.format import operator_class
@@ -190,7 +190,7 @@ def _run(arguments: argparse.Namespace) -> None:
             written = write_outputs(model.shown, versions, targets)
         if len(models) > 1:
             # The lines about files follow on standard error.
-            print(show_on(sys.stdout, f"==> {escaped(name)} <=="), flush=True)
+            print(show_on(sys.stdout, f"==> {shortened(name, None)} <=="), flush=True)
         for line in written:
             _write_error(line)
         print_outputs(model.shown, versions)

@@ -21,17 +21,11 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 from jax.export import is_symbolic_dim
-from jax.typing import ArrayLike, DTypeLike
+from jax.typing import DTypeLike
 
 from dmljax._check import ArgumentError, ArgumentTypeError, as_python, show
 from dmljax._types import WIDE, Sizes, constant, keeps_64_bits
 
-# Common types that JAX keeps with and without x64 mode. To keep small calls fast, their
-# arrays are not checked further.
-NARROW = frozenset(
-    jnp.dtype(code)
-    for code in ("?", "i1", "i2", "i4", "u1", "u2", "u4", "f2", "f4", "bfloat16")
-)
 TURN_ON_X64 = "Turn it on with jax.config.update('jax_enable_x64', True)"
 
 
@@ -43,13 +37,6 @@ def is_integer(dtype: np.dtype) -> bool:
     """Whether `dtype` is an integer type, including those of 4 bits."""
     # For NumPy, a timedelta64 is an integer, too.
     return bool(jnp.issubdtype(dtype, jnp.integer) and dtype.kind != "m")
-
-
-@functools.cache
-def _limits(dtype: np.dtype) -> tuple[int, int]:
-    """Returns the least and the largest value of an integer type."""
-    limits = jnp.iinfo(dtype)
-    return int(limits.min), int(limits.max)
 
 
 def check_x64(name: str, dtype: np.dtype) -> None:
@@ -89,10 +76,11 @@ def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
     )
 
 
-def check_numbers(has: str, dtype: np.dtype) -> None:
+@functools.lru_cache
+def check_numbers(name: str, has: str, dtype: np.dtype) -> None:
     """Requires a type of numbers, or bool, of which JAX has arrays.
 
-    `has` is the beginning of the message, up to the type.
+    The message begins with `name` and `has`.
     """
     # For NumPy, a timedelta64 is a number. JAX has no arrays with swapped bytes, but a
     # cached program for the type would read their bytes in the wrong order. XLA may end
@@ -115,7 +103,7 @@ def check_numbers(has: str, dtype: np.dtype) -> None:
             "makes keys of them."
         )
     raise ArgumentTypeError(
-        f"{has} {dtype}; it must be a type of numbers that JAX has, in "
+        f"{name} {has} {dtype}; it must be a type of numbers that JAX has, in "
         f"native byte order.{remedy}"
     )
 
@@ -131,44 +119,28 @@ def as_dtype(dtype: DTypeLike) -> np.dtype:
         raise ArgumentTypeError(
             f"dtype is {as_python(dtype)}; it must be a data type such as jnp.float32."
         ) from None
-    check_numbers("dtype is", result)
+    check_numbers("dtype", "is", result)
     return result
 
 
 # ARRAYS
 
 
-def is_python_number(value: Any) -> bool:
-    """Whether `value` is a number without a data type of its own."""
-    # NumPy's float64 is a subclass of Python's float, and does have a type.
-    is_number = isinstance(value, (int, float, complex))
-    return is_number and not isinstance(value, np.generic)
-
-
 def as_number(value: Any) -> Any:
-    """Returns a NumPy scalar of a type of `WIDE` as a Python number; else `value`.
+    """Returns the Python number that stands for a value, or None for an array.
 
-    ``np.mean([1, 2])`` is a float64 although nobody asked for this type.
+    A number has no data type of its own. Neither has a NumPy scalar of a type of
+    `WIDE`: ``np.mean([1, 2])`` is a float64 although nobody asked for this type.
     """
-    if type(value) in (int, float):
-        return value
     array = unwrap_array(value)
-    is_scalar = isinstance(array, (np.ndarray, np.generic)) and array.ndim == 0
-    is_masked = isinstance(array, np.ma.MaskedArray)
-    if is_scalar and array.dtype in WIDE and not is_masked:
-        return array.item()
-    return value
+    if isinstance(array, (np.ndarray, np.generic)):
+        is_masked = isinstance(array, np.ma.MaskedArray)
+        is_number = array.ndim == 0 and array.dtype in WIDE and not is_masked
+        return array.item() if is_number else None
+    return array if isinstance(array, (int, float, complex)) else None
 
 
-def as_operand(name: str, value: Any) -> Any:
-    """Returns an array, or a Python number for a value without a type of its own."""
-    number = as_number(value)
-    return number if is_python_number(number) else as_array(name, number)
-
-
-def as_array(
-    name: str, value: ArrayLike, *, strict: bool = False
-) -> Array | np.ndarray:
+def as_array(name: str, value: Any, *, strict: bool = False) -> Array | np.ndarray:
     """Returns `value` as an array of a type that JAX keeps.
 
     Where x64 mode is off, NumPy's arrays of 64 bits become 32 bits, as in JAX. With
@@ -179,20 +151,18 @@ def as_array(
       DescriptorError: if its type needs x64 mode, and the mode is off, or if an integer
         does not fit in 32 bits.
     """
-    if isinstance(value, Array):
-        dtype = value.dtype
-        if dtype in NARROW or (dtype in WIDE and keeps_64_bits()):
-            return value
     array = unwrap_array(value)
-    is_number = is_python_number(array)
+    if isinstance(array, Array):  # the usual case is short
+        check_numbers(name, "has elements of type", array.dtype)
+        check_x64(name, array.dtype)
+        return array
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentTypeError(
             f"{name} is a masked array, whose mask would be lost; pass "
             "its filled() values, and the mask as an array of its own."
         )
-    if is_number or isinstance(array, (np.ndarray, np.generic)):
-        array = np.asarray(array)
-    elif not isinstance(array, Array):
+    has_type = isinstance(array, (np.ndarray, np.generic))
+    if not has_type and not isinstance(array, (int, float, complex)):
         remedy = ""
         if isinstance(array, jax.ShapeDtypeStruct):
             remedy = ", which has no elements; jax.eval_shape traces a function with it"
@@ -203,18 +173,17 @@ def as_array(
         raise ArgumentTypeError(
             f"{name} must be a number or an array, not {type(array).__name__}{remedy}."
         )
-    if is_number and array.dtype == object:
+    array = np.asarray(array)
+    if not has_type and array.dtype == object:
         raise ArgumentError(
             f"{name} is {as_python(value)}; it must be an integer of at most 64 bits."
         )
-    check_numbers(f"{name} has elements of type", array.dtype)
-    result: Array | np.ndarray = array
-    if isinstance(array, np.ndarray) and (is_number or not strict):
-        result = _narrow(name, array)
-    check_x64(name, result.dtype)
-    if strict and isinstance(result, np.ndarray):
-        result = constant(result, result.dtype)
-    return result
+    check_numbers(name, "has elements of type", array.dtype)
+    if strict and has_type:
+        check_x64(name, array.dtype)
+        kept: Array | np.ndarray = constant(array, array.dtype)
+        return kept
+    return _narrow(name, array)
 
 
 def _narrow(name: str, array: np.ndarray) -> np.ndarray:
@@ -223,9 +192,9 @@ def _narrow(name: str, array: np.ndarray) -> np.ndarray:
     if dtype == array.dtype:
         return array
     if is_integer(dtype) and array.size:
-        low, high = _limits(dtype)
+        limits = jnp.iinfo(dtype)
         for extreme in (array.min(), array.max()):
-            if not low <= extreme <= high:
+            if not limits.min <= extreme <= limits.max:
                 raise ArgumentError(
                     f"{name} has an element {extreme}, which {show(dtype)} "
                     f"does not hold. {show(array.dtype)} needs JAX's x64 mode. "
@@ -264,14 +233,14 @@ def as_scalar(
     Only rounding of floating point may change a number. See `convert` for `cast` and
     for arrays of another type.
     """
-    if not strict:
-        value = as_number(value)
-    if is_python_number(value):
-        if not (cast and isinstance(value, float) and is_integer(dtype)):
-            number: Array | np.ndarray = from_python(name, value, dtype)
-            return number
+    is_strict = strict and isinstance(value, np.generic)
+    number = None if is_strict else as_number(value)
+    if number is not None:
+        if not (cast and isinstance(number, float) and is_integer(dtype)):
+            scalar: Array | np.ndarray = from_python(name, number, dtype)
+            return scalar
         # The float gets JAX's default type, as when it is traced.
-        value = jnp.asarray(value)
+        value = jnp.asarray(number)
     # Other scalars of NumPy must already have the tensor's type.
     array = as_array(name, value, strict=strict)
     if array.shape != ():
@@ -327,8 +296,9 @@ def saturate(array: Array, dtype: np.dtype) -> Array:
     """Converts integers to the nearest of the type."""
     if array.dtype == dtype:
         return array
-    lows, highs = zip(_limits(dtype), _limits(array.dtype), strict=True)
-    low, high = (constant(n, array.dtype) for n in (max(lows), min(highs)))
+    limits = [jnp.iinfo(each) for each in (dtype, array.dtype)]
+    low = constant(max(each.min for each in limits), array.dtype)
+    high = constant(min(each.max for each in limits), array.dtype)
     return lax.convert_element_type(lax.clamp(low, array, high), dtype)
 
 
@@ -357,7 +327,7 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
     # The usual case is short: half precision holds 65504, and NumPy gives no warning.
     is_real = type(value) in (int, float)
     if is_real and dtype.kind == "f" and -65504 <= value <= 65504:
-        return constant(value, dtype)
+        return constant(np.array(value, dtype), dtype)
     is_whole = is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
@@ -372,16 +342,16 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
         fits = False
         rule = "holds whole numbers"
     else:
-        low, high = _limits(dtype)
-        fits = low <= value <= high
-        rule = f"holds {low} to {high}"
+        limits = jnp.iinfo(dtype)
+        fits = limits.min <= value <= limits.max
+        rule = f"holds {limits.min} to {limits.max}"
     if not fits:
         raise ArgumentError(f"{name} is {as_python(value)}; {show(dtype)} {rule}.")
     if not is_whole and not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
     # Past the largest float is infinity, or NaN in a type without infinity.
     with np.errstate(over="ignore"):
-        return constant(value, dtype)
+        return constant(np.array(value, dtype), dtype)
 
 
 def check_float(name: str, value: Any) -> None:

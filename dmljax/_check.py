@@ -240,24 +240,20 @@ def show(value: Any) -> str:
     return str(getattr(value, "name", value)).upper()
 
 
-def escaped(text: str) -> str:
-    r"""Escapes characters with which a text could control a terminal.
+def shortened(text: str, most: int | None = 60) -> str:
+    r"""Escapes what could control a terminal, and cuts a text of more than `most`.
 
-    Names and values in messages come from files by anybody.
+    Names and values in messages come from files by anybody. The beginning and the
+    length of a long text are left.
 
-    >>> escaped("a\x1b[31m\nb")
-    'a\\x1b[31m\\nb'
+    >>> shortened("a\x1b[31m\nb"), shortened("a" * 99, 5)
+    ('a\\x1b[31m\\nb', 'aa... (99 characters)')
     """
+    if most is not None and len(text) > most:
+        return f"{shortened(text[: most - 3], None)}... ({len(text)} characters)"
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode() for c in text
     )
-
-
-def shortened(text: str, most: int = 60) -> str:
-    """Escapes a text, and cuts a long text: its beginning and its length are left."""
-    if len(text) <= most:
-        return escaped(text)
-    return f"{escaped(text[: most - 3])}... ({len(text)} characters)"
 
 
 def one_line(text: str, most: int = 300) -> str:

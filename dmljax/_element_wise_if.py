@@ -15,13 +15,12 @@ from jax.typing import ArrayLike
 
 from dmljax._arguments import (
     as_array,
-    as_operand,
+    as_number,
     cast_hint,
     convert,
     drop_weak_type,
     from_python,
     holds,
-    is_python_number,
 )
 from dmljax._call import compiled
 from dmljax._check import ArgumentError, ArgumentTypeError, public, require_same, show
@@ -80,14 +79,17 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
     condition = as_array(CONDITION, condition)
-    first = as_operand(A, a)
-    second = as_operand(B, b)
     # A Python number takes the type of the other operand.
-    if not is_python_number(first):
-        if is_python_number(second):
-            second = from_python(B, second, first.dtype)
-    elif not is_python_number(second):
-        first = from_python(A, first, second.dtype)
+    number_a, number_b = as_number(a), as_number(b)
+    if number_a is None:
+        first = as_array(A, a)
+        if number_b is None:
+            second = as_array(B, b)
+        else:
+            second = from_python(B, number_b, first.dtype)
+    elif number_b is None:
+        second = as_array(B, b)
+        first = from_python(A, number_a, second.dtype)
     else:
         raise ArgumentTypeError(
             f"{A} and {B} are both Python numbers; one must be an array, which "

@@ -46,17 +46,18 @@ def keeps_64_bits() -> bool:
 
 
 def constant(value: Any, dtype: np.dtype | type) -> Any:
-    """Returns an array of a type, also of 64 bits outside of JAX's x64 mode.
+    """Returns a constant of a type, also of 64 bits outside of JAX's x64 mode.
 
-    The value is a number, a symbolic size, or an array of NumPy.
+    The value is a known or symbolic size, or an array of NumPy with this type.
     """
     if is_symbolic_dim(value):
         return jnp.asarray(value, dtype)
-    array = np.asarray(value, dtype)[()]  # JAX folds a scalar of NumPy, not a 0-d array
-    if array.dtype not in WIDE or x64_enabled():
-        return array
+    if isinstance(value, int):  # JAX knows a scalar of NumPy better than an array
+        value = np.dtype(dtype).type(value)
+    if value.dtype not in WIDE or x64_enabled():
+        return value
     with jax.enable_x64(True):
-        return jnp.asarray(array)
+        return jnp.asarray(value)
 
 
 def x64_mode_of(array: Array) -> Any:

@@ -70,7 +70,6 @@ from dmljax._arguments import (
     drop_weak_type,
     from_python,
     is_integer,
-    is_python_number,
     saturate,
     unwrap_array,
 )
@@ -865,7 +864,7 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
     # In an array of NumPy, the operator sees the values 0 and 1 while it is traced, and
     # takes its faster form.
-    off_on = constant(np.array([0, 1], dtype))
+    off_on = constant(np.array([0, 1], dtype), dtype)
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 
@@ -911,8 +910,8 @@ def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
     such an integer here.
     """
     number = as_number(value)
-    if not is_python_number(number):
-        return _as_canonical(argument, number)
+    if number is None:
+        return _as_canonical(argument, value)
     limit = 2 ** (63 if x64_enabled() else 31)
     if type(number) is int and not -limit <= number < limit:
         return from_python(argument, number, dtype)

@@ -30,7 +30,7 @@ from dmljax._arguments import (
     as_axis,
     as_dtype,
     as_integer,
-    as_operand,
+    as_number,
     as_scalar,
     as_size,
     as_sizes,
@@ -38,7 +38,6 @@ from dmljax._arguments import (
     check_x64,
     drop_weak_type,
     is_integer,
-    is_python_number,
     saturate,
     unwrap_array,
 )
@@ -232,13 +231,16 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
            [3, 4]], dtype=int32)
     """
     chosen = as_array("condition", condition)
-    a = as_operand("x", x)
-    b = as_operand("y", y)
-    numbers = [is_python_number(operand) for operand in (a, b)]
-    if all(numbers):
+    a, b = as_number(x), as_number(y)
+    if a is not None and b is not None:
         raise ArgumentError("x and y are both Python numbers; one must be an array.")
+    has_number = a is not None or b is not None
+    if a is None:
+        a = as_array("x", x)
+    if b is None:
+        b = as_array("y", y)
     # A number takes the other type, traced or not.
-    if not (any(numbers) or promotion_rank(a) or promotion_rank(b)):
+    if not (has_number or promotion_rank(a) or promotion_rank(b)):
         require_same_type("x", a, "y", b)
     try:
         sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))

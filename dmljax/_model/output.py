@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from dmljax._check import LONGEST_PATH, ModelError, escaped, quoted, shortened, show
+from dmljax._check import LONGEST_PATH, ModelError, quoted, shortened, show
 from dmljax._directml.tensor import DataType
 from dmljax._model.files import IMAGES, check_image, encode_image
 from dmljax._model.format import Print, WriteFile, at_place
@@ -57,7 +57,7 @@ def text_of(
     separator = ", "
     if verbose:
         separator = "\n"
-    yield f"Resource '{escaped(name)}':{separator[-1]}"
+    yield f"Resource '{shortened(name, None)}':{separator[-1]}"
     number_format = "d"
     if values.dtype.kind == "f":
         number_format = "g"  # C++ writes floats with up to six digits
