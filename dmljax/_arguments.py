@@ -132,12 +132,15 @@ def as_number(value: Any) -> Any:
     A number has no data type of its own. Neither has a NumPy scalar of a type of
     `WIDE`: ``np.mean([1, 2])`` is a float64 although nobody asked for this type.
     """
+    # NumPy's float64 is a subclass of Python's float.
+    if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
+        return value
     array = unwrap_array(value)
-    if isinstance(array, (np.ndarray, np.generic)):
-        is_masked = isinstance(array, np.ma.MaskedArray)
-        is_number = array.ndim == 0 and array.dtype in WIDE and not is_masked
-        return array.item() if is_number else None
-    return array if isinstance(array, (int, float, complex)) else None
+    is_scalar = isinstance(array, (np.ndarray, np.generic)) and array.ndim == 0
+    is_masked = isinstance(array, np.ma.MaskedArray)
+    if is_scalar and array.dtype in WIDE and not is_masked:
+        return array.item()
+    return None
 
 
 def as_array(name: str, value: Any, *, strict: bool = False) -> Array | np.ndarray:
@@ -153,8 +156,10 @@ def as_array(name: str, value: Any, *, strict: bool = False) -> Array | np.ndarr
     """
     array = unwrap_array(value)
     if isinstance(array, Array):  # the usual case is short
-        check_numbers(name, "has elements of type", array.dtype)
-        check_x64(name, array.dtype)
+        dtype = array.dtype
+        check_numbers(name, "has elements of type", dtype)
+        if dtype in WIDE:
+            check_x64(name, dtype)
         return array
     if isinstance(array, np.ma.MaskedArray):
         raise ArgumentTypeError(
