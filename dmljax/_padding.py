@@ -1,9 +1,9 @@
 """PADDING: inflates a tensor with constant, edge, mirrored or repeated values.
 
-The forms, with the modes and their formula, are in `_padding_forms`. Padding and its
-adjoint are two primitives, each the transpose of the other: padding pads a tangent, and
-the adjoint gives the gradient in the input. The gradient of the value is a sum over the
-padding.
+The modes, their formula and the forms are in `_padding_forms`. Padding and its adjoint
+are two primitives, each the transpose of the other: padding pads a tangent, and the
+adjoint gives the gradient in the input. The gradient in the value is the sum of the
+output's gradient over the padding.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ X = "x (InputTensor)"
 VALUE = "value (PaddingValue)"
 START = "start_padding (StartPadding)"
 END = "end_padding (EndPadding)"
-# The names of the modes in lower and in upper case. A mixture of cases works, too, but
-# type checkers refuse it.
+MODE = "mode (PaddingMode)"
+# Type checkers accept these names. A call also accepts mixed case, such as "Edge".
 ModeName = (
     Literal["constant", "edge", "reflection", "reflect", "symmetric", "wrap"]
     | Literal["CONSTANT", "EDGE", "REFLECTION", "REFLECT", "SYMMETRIC", "WRAP"]
@@ -67,22 +67,22 @@ def padding(
     mode: PaddingMode | ModeName | int = PaddingMode.CONSTANT,
     value: ArrayLike = 0,
 ) -> Array:
-    """Adds padding around `x`, with values by `mode`.
+    """Adds padding around `x`; `mode` says where its values come from.
 
     ``output[c] = x[source(c - start_padding)]``, where ``source`` turns any coordinate
     into one inside of `x`, as ``PaddingMode`` says. With CONSTANT, the elements outside
-    of `x` are `value`. The padding may be larger than `x`. The other modes then repeat
-    elements several times.
+    of `x` are `value`. The padding may be larger than `x`: every mode but CONSTANT then
+    repeats elements several times.
 
     Args:
       x: (...) of any type and rank.
       start_padding: for each axis, the number of elements to add before it, at least 0.
       end_padding: for each axis, the number of elements to add after it, at least 0.
-      mode: a ``PaddingMode``, its number, or its name in any case; "reflect" is a name
-        of REFLECTION, too.
+      mode: a ``PaddingMode``, its number, or its name in lower or upper case; "reflect"
+        is a name of REFLECTION, too.
       value: a scalar of the type of `x`, used only by CONSTANT. A Python number is
-        converted to this type. A Python integer must fit; once ``jit`` has traced it,
-        it saturates. For an integer type, a float is rounded to JAX's default type of
+        converted to this type. A Python integer must fit, but saturates if ``jit``
+        traces it. For an integer type, a float is rounded to JAX's default type of
         floats, is truncated toward zero, and saturates; NaN becomes 0.
 
     Returns:
@@ -93,7 +93,7 @@ def padding(
     Raises:
       DescriptorError: if a padding does not have one integer for each axis of `x`, or
         has one below 0 or above 2^32 - 1; if the mode is unknown; if the `value` of
-        CONSTANT has another type than `x`, or is no number of this type; if an axis of
+        CONSTANT has another type than `x`, or does not fit this type; if an axis of
         size 0 would have to be repeated; or if the result would have 2^59 elements
         or more.
       TypeError: if `x` is not an array, or a padding is not an integer.
@@ -123,15 +123,14 @@ def padding(
     else:
         scalar = None
         if type(value) not in (int, float):
-            as_array(VALUE, value)  # not used, but must have numbers
+            as_array(VALUE, value)  # an unused value must be numeric, too
     return _padding(x, scalar, start, end, mode)
 
 
 def _as_mode(mode: Any) -> PaddingMode:
-    """Returns the member for a name or a number."""
-    name = "mode (PaddingMode)"
+    """Returns the `PaddingMode` of a name or a number."""
     if isinstance(mode, (Array, np.ndarray)):
-        mode = as_integer(name, mode)
+        mode = as_integer(MODE, mode)
     if isinstance(mode, (PaddingMode, str)) or is_number_of(mode, PaddingMode):
         with contextlib.suppress(ValueError):
             return PaddingMode(mode)
@@ -139,7 +138,7 @@ def _as_mode(mode: Any) -> PaddingMode:
     meant = PaddingMode.OTHER_NAMES.get(str(mode).upper())
     remedy = f" Write mode={PaddingMode[meant].numpy_name!r}." if meant else ""
     raise ArgumentError(
-        f"{name} is {as_python(mode)}; it must be one of {names}.{remedy}"
+        f"{MODE} is {as_python(mode)}; it must be one of {names}.{remedy}"
     )
 
 
@@ -150,7 +149,7 @@ def _padding(
     check_padding((X, START, END), x.shape, start, end, mode)
     operands = [x]
     if value is not None:
-        # Operands of a primitive have the same rank (the normal form, `_primitive`).
+        # All operands of a primitive have the same rank (`_primitive`, normal form).
         operands.append(value.reshape((1,) * x.ndim))
     (output,) = PADDING(*operands, start=start, end=end, mode=mode)
     return output
@@ -163,15 +162,15 @@ def check_padding(
     end: Pads,
     mode: PaddingMode,
 ) -> tuple[int, ...]:
-    """Checks the padding against the input, and returns the sizes of the output.
+    """Checks the padding against the input's `sizes`, and returns the output's sizes.
 
-    `names` has the names of the input and of both paddings in messages.
+    Messages call the input and both paddings by the three `names`.
     """
-    x, *pad_names = names
-    for name, pads in zip(pad_names, (start, end), strict=True):
+    input_name, start_name, end_name = names
+    for name, pads in (start_name, start), (end_name, end):
         if len(pads) != len(sizes):
             raise ArgumentError(
-                f"{name} is {show(pads)}, while {x} has sizes "
+                f"{name} is {show(pads)}, while {input_name} has sizes "
                 f"{show(sizes)}; write one integer for each axis, and 0 where nothing "
                 "is added."
             )
@@ -190,11 +189,11 @@ def check_padding(
     padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
     if mode is PaddingMode.CONSTANT:
         return padded
-    # The arrays of a descriptor have no axis of size 0, but other arrays may.
+    # JAX's arrays may have an axis of size 0. DirectML's tensors have none.
     for axis, size in enumerate(sizes):
         if padded[axis] != size and not decide_at_most(1, size):
             raise ArgumentError(
-                f"{x} has sizes {show(sizes)}; {mode.name} has nothing to "
+                f"{input_name} has sizes {show(sizes)}; {mode.name} has nothing to "
                 f"repeat along axis {axis}, whose size is 0. Only CONSTANT can pad it."
             )
     return padded
@@ -203,28 +202,28 @@ def check_padding(
 def _transpose(
     cotangents: Sequence[Array], x: Any, *value: Any, **static: Any
 ) -> Sequence[Array | None]:
-    """Gives the input the adjoint, and the value the sum over the padding."""
+    """Returns the cotangents of the input and, if there is one, of the value."""
     (cotangent,) = cotangents
     of_x = of_value = None
     if ad.is_undefined_primal(x):
-        (sums,) = ADJOINT(cotangent, **static)
-        of_x = _unbroadcast(sums, x)
+        (folded,) = ADJOINT(cotangent, **static)
+        of_x = _unbroadcast(folded, x)
     if value and ad.is_undefined_primal(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
         outside = jnp.where(inside, lax.full((), 0, cotangent.dtype), cotangent)
         of_value = _unbroadcast(outside, value[0])
-    return (of_x, of_value)[: 1 + len(value)]
+    return (of_x, of_value) if value else (of_x,)
 
 
 def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
-    """Sums the cotangent along the dimensions in which `operand` is shared."""
+    """Sums the cotangent along the dimensions that broadcast `operand`, of size 1."""
     shape = operand.aval.shape
-    shared = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
-    return cotangent.sum(shared, keepdims=True, dtype=cotangent.dtype)
+    broadcast = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
+    return cotangent.sum(broadcast, keepdims=True, dtype=cotangent.dtype)
 
 
 def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
-    """Padding is independent along the dimensions without padding."""
+    """Makes padding independent along the dimensions without padding."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
     return Division({*range(x.ndim)} - padded, "keep")
 
@@ -246,7 +245,8 @@ ADJOINT = OperatorPrimitive(
     outputs=forms.cropped_type,
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
-    # Without a value, CONSTANT pads by zeros.
+    # The adjoint drops or adds the padding, so its transpose pads. PADDING without a
+    # value pads by zeros under CONSTANT.
     transpose=lambda cotangents, _, **static: PADDING(*cotangents, **static),
 )
 
@@ -297,7 +297,8 @@ class PaddingDesc(OperatorDesc[Array]):
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input."""
-        # The field is a FLOAT: a value of another type goes through float32, as in C.
+        # The C field is a FLOAT: the value is rounded to float32 for tensors of any
+        # type.
         value = self.scalar("PaddingValue", self.padding_value, is_float=True)
         (x,) = arrays
         start, end = self.start_padding, self.end_padding
@@ -343,7 +344,7 @@ class Padding1Desc(OperatorDesc[Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
-        # The value has to fit under every mode, although only CONSTANT uses a value.
+        # Every mode requires a value that fits, although only CONSTANT uses the value.
         self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
         self.scalar("PaddingValue", self.padding_value)
         return (_check_fields(self, level),)
@@ -359,19 +360,20 @@ class Padding1Desc(OperatorDesc[Array]):
 def _check_fields(
     desc: PaddingDesc | Padding1Desc, level: FeatureLevel
 ) -> tuple[int, ...]:
-    """Checks the fields of both descriptors, and returns the sizes of the output."""
+    """Checks the fields that both descriptors have, and returns the output's sizes."""
     sizes = desc.input_tensor.sizes
     mode = desc.padding_mode
-    # These modes came after the operator.
-    later = {
+    # These modes are newer than the operator.
+    newer = {
         PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
         PaddingMode.WRAP: FeatureLevel.V6_4,
     }
-    first = later.get(mode, FeatureLevel.V1_0)
-    if level < first:
+    first_level = newer.get(mode, FeatureLevel.V1_0)
+    if level < first_level:
         raise ArgumentError(
             f"PaddingMode {mode.name} exists from feature level "
-            f"{first.label} on, while the feature level asked for is {level.label}."
+            f"{first_level.label} on, while the feature level asked for is "
+            f"{level.label}."
         )
     names = "tensor 'InputTensor'", "StartPadding", "EndPadding"
     return check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)

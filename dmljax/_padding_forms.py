@@ -1,13 +1,14 @@
 """PADDING and its adjoint in jax.numpy: the forms that XLA compiles.
 
-The *adjoint* is the transpose of padding as a linear map. Each input element becomes
-the sum over the output elements that repeat this element. We write the adjoint by
-slices, reversals and sums in a fixed order. The size of the program is bounded at any
-width of the padding. JAX would derive a scatter-add from a gather, which is slower, and
-may sum in another order in the next run.
+The *adjoint* is the transpose of padding as a linear map: each input element gets the
+sum of the output elements that repeat it. We write the adjoint with slices, reversals
+and sums in a fixed order, in a program whose size is bounded, however wide the padding
+is. The scatter-add that JAX would derive from a gather is slower, and may sum in
+another order in the next run.
 
-A *strip* is the padding on one side of one axis. The *phase* of a coordinate is its
-position in the period of a mode. The primitives are in `_padding`.
+The *inside* of an output is its copy of the input, a *strip* is the padding on one side
+of one axis. The *phase* of a coordinate is its position in the period of a mode. The
+primitives are in `_padding`.
 """
 
 import enum
@@ -29,8 +30,8 @@ from dmljax._types import Form, Outputs, as_bits, constant, index_mode, x64_mode
 # The padding before or after each of the last axes. The axes of a batch come first, and
 # have no entry.
 Pads = tuple[int, ...]
-# The most repetitions that are unrolled, because many slices compile slowly: `join`
-# unrolls a strip of at most 8 sizes of the axis, and `_cut` at most 8 whole periods.
+# Many slices compile slowly: `join` makes slices of a strip up to 8 times as long as
+# the axis, and `_cut` of at most 8 whole periods.
 FEW_PERIODS = 8
 
 
@@ -40,15 +41,15 @@ class PaddingMode(enum.IntEnum):
     On each axis, let i be the output coordinate minus the start padding, and let n be
     the size of the input. The output repeats this element of the input:
 
-    - CONSTANT: element i; if i is outside of [0, n) on any axis, the padding value;
+    - CONSTANT: element i, or the padding value if i is outside of [0, n) on any axis;
     - EDGE: the nearest element, clip(i, 0, n - 1);
     - REFLECTION: the mirror image at the outermost element, 3 2 | 1 2 3 | 2 1;
     - SYMMETRIC: the mirror image at the border, 2 1 | 1 2 3 | 3 2;
     - WRAP: element i mod n, 2 3 | 1 2 3 | 1 2.
 
     The values are DirectML's numbers. SYMMETRIC exists from feature level 3_0 on, and
-    WRAP from 6_4 on. A name in any case makes a mode: ``PaddingMode("reflection")``, or
-    ``PaddingMode("reflect")`` as in jax.numpy.
+    WRAP from 6_4 on. A name in lower or upper case makes a mode:
+    ``PaddingMode("reflection")``, or ``PaddingMode("reflect")`` as in jax.numpy.
 
     >>> import dmljax, jax.numpy as jnp
     >>> x = jnp.array([1, 2, 3])
@@ -62,8 +63,8 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # Other libraries' names of modes, which error messages translate.
-    # PaddingMode("reflect") works, too; descriptors take no names.
+    # Other libraries' names of modes: error messages say what to write instead. Only
+    # "reflect" is also accepted, by PaddingMode("reflect").
     OTHER_NAMES = enum.nonmember(
         {
             "REFLECT": "REFLECTION",
@@ -105,16 +106,16 @@ class PaddingMode(enum.IntEnum):
 def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     """Returns the period of a mode, and the sum of a phase and its mirror image.
 
-    Phase j holds element min(j, mirror_sum - j). For example, with size 3 SYMMETRIC
-    repeats elements 0 1 2 2 1 0. The period is 6. Phases 1 and 4 are mirror images,
-    whose sum is 5, and hold element 1. WRAP has no mirror images. We return
-    2 * size - 1 as the sum, so that phase j < size holds element j.
+    Phase j holds element min(j, mirror_sum - j). For example, SYMMETRIC of size 3
+    repeats elements 0 1 2 2 1 0, with the period 6. Phases 1 and 4 are mirror images:
+    both hold element 1, and their sum is 5. WRAP has no mirror images, so we return a
+    sum with which each phase j < size holds element j.
     """
     if mode is PaddingMode.REFLECTION:
         mirror_sum = 2 * size - 2
-        # A size of 1 would have the period 0. max_dim with `size` gives 1, and changes
-        # nothing from size 2 on. JAX can compare this maximum with a symbolic size, but
-        # not max(..., 1).
+        # From size 2 on, the maximum is mirror_sum. For size 1, it is 1 instead of 0.
+        # max(mirror_sum, 1) would do the same, but JAX can't compare it with a symbolic
+        # size.
         return jax.core.max_dim(mirror_sum, size), mirror_sum
     mirror_sum = 2 * size - 1
     if mode is PaddingMode.SYMMETRIC:
@@ -137,7 +138,7 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
         coordinate = lax.sub(position, scalar(start))
         return lax.clamp(scalar(0), coordinate, scalar(size - 1))
     period, mirror_sum = fold(size, mode)
-    shifted = lax.add(position, scalar(-start % period))
+    shifted = lax.add(position, scalar(-start % period))  # never negative, for lax.rem
     phase = lax.rem(shifted, scalar(period))
     return lax.min(phase, lax.sub(scalar(mirror_sum), phase))
 
@@ -153,10 +154,10 @@ def by_axes(
 ) -> Outputs:
     """Pads axis by axis with `pad(x, axis, before, after, mode)`.
 
-    Under CONSTANT, XLA's own pad takes all axes, in every form.
+    Under CONSTANT, XLA's own pad takes all axes at once, and `pad` is not called.
 
-    With `last_first`, the last axis is padded first, which makes gathers several times
-    as fast before a mean (docs/development/lab_notes.md, "The order of gathers").
+    With `last_first`, the last axis is padded first: a mean of gathers is then several
+    times as fast (docs/development/lab_notes.md, "The order of gathers").
     """
     axes = padded_axes(x.ndim, start, end)
     if mode is not PaddingMode.CONSTANT:
@@ -166,8 +167,8 @@ def by_axes(
     config = [(0, 0, 0)] * x.ndim
     for axis, before, after in axes:
         config[axis] = (before, after, 0)
-    # XLA's pad takes a scalar. A vmap over the value makes a value for each batch
-    # element: we pad with zeros, and select the values.
+    # XLA's pad takes a scalar. A vmap over the value gives each batch element its own
+    # value: we pad with zeros, and select the values afterwards.
     if value and value[0].size == 1:
         return (lax.pad(x, value[0].reshape(()), config),)
     padded = lax.pad(x, lax.full((), 0, x.dtype), config)
@@ -179,7 +180,7 @@ def by_axes(
 def padded_type(
     *operands: Array, start: Pads, end: Pads, **_: Any
 ) -> list[jax.ShapeDtypeStruct]:
-    """Returns the type of a padded array; under CONSTANT, the value may be a batch."""
+    """Returns the type of a padded array, whose batch may come from the value alone."""
     sizes = list(jnp.broadcast_shapes(*(x.shape for x in operands)))
     for axis, before, after in padded_axes(len(sizes), start, end):
         sizes[axis] += before + after
@@ -208,13 +209,13 @@ def are_known(*sizes: int) -> bool:
 def gather(x: Array, axis: int, before: int, after: int, mode: PaddingMode) -> Array:
     """Pads along one axis by computed indices: the default form.
 
-    A negative padding crops: with `after` = -size, the result is the strip before the
-    axis. XLA fuses the gathers of all axes into a single loop.
+    A negative padding crops: with `after` = -size, only the strip before the axis is
+    left. XLA fuses the gathers of all axes into a single loop.
     """
     size = x.shape[axis]
     count = before + size + after
-    # Every number here is less than `count` plus a period, and a period is at most
-    # 2 * size.
+    # `source_index` computes with numbers below `count` plus a period, and a period is
+    # at most 2 * size.
     with index_mode(count + 2 * size) as integer:
         index = source_index(lax.iota(integer, count), before, size, mode)
         return _gathered(x, axis, index, 0)
@@ -225,32 +226,35 @@ def gather_by_table(
 ) -> Array:
     """Pads along one axis by constant indices: the gather for CPUs.
 
-    The dimensions before the axis are batching dimensions of the gather, which keeps
-    the axes in order on a CPU. Without batching dimensions, XLA moves the axis to the
-    front, and transposes the result in a program with several outputs, such as a value
-    and its gradient (docs/development/lab_notes.md, "Padding on a CPU").
+    The dimensions before the axis are batching dimensions of the gather, so XLA for
+    CPUs leaves the axes in order. Otherwise XLA moves the axis to the front, and
+    transposes the result in a program with several outputs, such as a value and its
+    gradient (docs/development/lab_notes.md, "Padding on a CPU").
     """
     size = x.shape[axis]
     count = before + size + after
-    # A table needs known sizes. The table of a huge axis would make a huge program.
+    # A table needs known sizes, and is part of the program.
     if not are_known(before, after, *x.shape) or count > 2**20:
         return gather(x, axis, before, after, mode)
     if count >= 4 * size:
-        # XLA would fuse the operation that makes `x`, and compute each element again
-        # for each repetition.
+        # Without a barrier, XLA fuses the operation that makes `x` into the gather, and
+        # computes an element again for each repetition.
         x = lax.optimization_barrier(x)
     with index_mode(*x.shape) as integer:
-        inside = np.arange(size, dtype=integer)
-        index = np.pad(inside, (before, after), mode.numpy_name)
+        coordinates = np.arange(size, dtype=integer)
+        index = np.pad(coordinates, (before, after), mode.numpy_name)
         return _gathered(x, axis, index, axis)
 
 
 def _gathered(x: Array, axis: int, index: Any, batched: int) -> Array:
-    """Takes `index` along `axis`; the first `batched` dimensions are a batch."""
+    """Returns the elements of `x` at `index` along `axis`.
+
+    The first `batched` dimensions are batching dimensions of the gather.
+    """
     batch = tuple(range(batched))
     others = [i for i in range(batched, x.ndim) if i != axis]
     index_shape = *x.shape[:batched], index.shape[0], 1  # one coordinate for each slice
-    # Indexing in jax.numpy takes 3 times as long to trace.
+    # We don't write x[:, index]: it takes 3 times as long to trace.
     return lax.gather(
         x,
         lax.broadcast_in_dim(index, index_shape, [batched]),
@@ -262,7 +266,7 @@ def _gathered(x: Array, axis: int, index: Any, batched: int) -> Array:
             start_indices_batching_dims=batch,
         ),
         [n if i in others else 1 for i, n in enumerate(x.shape)],
-        # Every index is inside: XLA need not compare indices with the size again.
+        # Every index is in range: XLA need not compare it with the size.
         mode="promise_in_bounds",
     )
 
@@ -279,40 +283,41 @@ def write_strips(
 ) -> Array:
     """Pads along one axis by zeros, and writes the strips over the zeros.
 
-    Along a divided axis, XLA turns the gathers of both strips into a single all-reduce.
-    Slices and reversals would become four collectives, which wait for each other. A
-    gather of all positions would become an all-reduce of the whole output.
+    If devices divide the axis, XLA turns the gathers of both strips into a single
+    all-reduce. Slices and reversals would become four collectives, which wait for each
+    other. A gather of all positions would become an all-reduce of the whole output.
     """
     size = x.shape[axis]
     end = before + size
     padded = place_in_zeros(x, axis, before, end + after)
-    strips = []  # the offset of each, and (before, after), in which -size crops `x`
+    strips = []  # (offset, before, after): a padding of -size crops `x`
     if before:
-        strips.append((0, (before, -size)))
+        strips.append((0, before, -size))
     if after:
-        strips.append((end, (-size, after)))
+        strips.append((end, -size, after))
     with index_mode(end + after) as integer:
-        for first, around in strips:
+        for offset, *around in strips:
             strip = gather(x, axis, *around, mode)
-            at = constant(first, integer)
+            at = constant(offset, integer)
             padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
     return padded
 
 
 def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
-    """Pads by writing strips into a larger array, which XLA divides well.
+    """Pads by writing strips into a larger array: XLA divides it well among devices.
 
     On a single device, or with explicit axes, the gather of all positions is faster.
     """
-    has_no_bits = x.dtype.kind == "c"  # JAX has no bits of complex numbers
-    if static["mode"] is PaddingMode.CONSTANT or has_no_bits:
+    is_complex = x.dtype.kind == "c"  # JAX does not cast complex numbers to bits
+    if static["mode"] is PaddingMode.CONSTANT or is_complex:
         return by_axes(write_strips, x, *value, **static)
     with x64_mode_of(x):
-        # XLA for CPUs copies integers, but converts bfloat16 to float32 and back.
+        # We pad bits: XLA for CPUs copies them, but converts bfloat16 to float32 and
+        # back.
         (bits,) = by_axes(write_strips, as_bits(x), **static)
-        # XLA for GPUs fuses the updates with an operation that follows, such as an xor.
-        # At the end of a program, each update would be a kernel of its own. The barrier
-        # hides the 0 from XLA, which would remove an xor with 0
+        # At the end of a program, XLA for GPUs makes a kernel of each update. We add an
+        # xor with 0, which changes no bits, and XLA fuses all updates with it. The
+        # barrier hides the 0: XLA would remove an xor with a known 0
         # (docs/development/lab_notes.md, "Strips over automatic axes").
         zero = lax.optimization_barrier(lax.full((), 0, bits.dtype))
         bits = lax.bitwise_xor(bits, lax.broadcast(zero, bits.shape))
@@ -325,19 +330,20 @@ def join(
     before: int,
     after: int,
     mode: PaddingMode,
-    wide: Callable[..., Array] = gather,
+    otherwise: Callable[..., Array] = gather,
 ) -> Array:
-    """Pads along one axis by jnp.pad, which joins strips to `x`.
+    """Pads along one axis by jnp.pad, which joins slices to `x`.
 
-    jnp.pad joins a slice for each mirror image or repetition of `x`, and a single slice
-    under EDGE. In place of many slices, `wide` makes a program of one size.
+    Each strip is one slice under EDGE, and one for each mirror image or repetition of
+    `x` in the other modes. If there would be many slices, or a size is symbolic,
+    `otherwise` pads.
     """
     size = x.shape[axis]
-    is_edge = mode is PaddingMode.EDGE
-    if not are_known(before, size, after) or (
-        max(before, after) > FEW_PERIODS * size and not is_edge
+    is_known = are_known(before, size, after)
+    if not is_known or (
+        mode is not PaddingMode.EDGE and max(before, after) > FEW_PERIODS * size
     ):
-        return wide(x, axis, before, after, mode)
+        return otherwise(x, axis, before, after, mode)
     around = [(0, 0)] * x.ndim
     around[axis] = (before, after)
     return jnp.pad(x, around, mode=mode.numpy_name)
@@ -348,11 +354,11 @@ pad_join = functools.partial(by_axes, join, last_first=False)
 
 
 def on_rows(form: Form) -> Form:
-    """Gives a form a row, (1, n), in place of an array of one dimension.
+    """Makes a form compute with a row (1, n) in place of a vector (n,).
 
-    XLA for CPUs joins slices of one dimension by masked loads, which touch addresses
-    outside of the array. AMD processors take long for the masked loads of a reversed
-    slice (docs/development/lab_notes.md, "Padding on a CPU").
+    XLA for CPUs joins slices of vectors by masked loads, which touch addresses outside
+    of the array. AMD processors are slow at the masked loads of a reversed slice
+    (docs/development/lab_notes.md, "Padding on a CPU").
     """
 
     @functools.wraps(form)
@@ -367,38 +373,38 @@ def on_rows(form: Form) -> Form:
 
 @on_rows
 def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
-    """Joins a single padded axis, and long runs of a narrow type; else gathers.
+    """Joins a single padded axis, or long runs of a narrow type; otherwise gathers.
 
-    Joining passes over the array once for each padded axis, and copies runs. A gather
-    passes once in all, and reads an index for each element. We join a single axis,
-    because XLA would fuse a gather into a reduction that follows, and gather the same
-    elements again and again. For a single axis, a gather is faster only between two
-    elementwise operations (docs/development/lab_notes.md, "Padding on a CPU").
+    Joining passes over the array once for each padded axis, and copies runs. Gathering
+    passes once for all axes, and reads an index for each element. We join a single
+    axis, because XLA would fuse a gather into a reduction that follows, and gather the
+    same elements again and again. For a single axis, a gather is faster only between
+    two elementwise operations (docs/development/lab_notes.md, "Padding on a CPU").
     """
     axes = padded_axes(x.ndim, static["start"], static["end"])
     if len(axes) == 1:
         # XLA joined bfloat16 element by element before JAX 0.11.2.
         joins = x.dtype != jnp.bfloat16 or VERSION >= (0, 11, 2)
     else:
-        # A join copies runs: all elements from the last padded axis to the end. Runs of
-        # 224 elements pay, runs of 64 do not, and 96 lies in between. A gather copies
-        # single elements, but elements behind this axis at once if there are 16 or
-        # more. The kind of bfloat16 is "V": always gathered.
+        # For shape (4, 6, 5, 3) whose axes 0 and 2 are padded, a join copies runs of
+        # 5 * 3 elements, and a gather slices of 3. A join pays off for runs of 224
+        # elements, and not for 64: we chose 96. A gather copies slices of at least 16
+        # elements at once, too. bfloat16, of kind "V", is always gathered.
         last = axes[-1][0] if axes else x.ndim
-        run, behind = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
+        run, slice_size = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
         is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
-        has_runs = are_known(*x.shape[last:]) and run >= 96 and behind < 16
+        has_runs = are_known(*x.shape[last:]) and run >= 96 and slice_size < 16
         joins = is_narrow and has_runs
     if joins:
-        along = functools.partial(join, wide=gather_by_table)
+        along = functools.partial(join, otherwise=gather_by_table)
         return by_axes(along, x, *value, **static, last_first=False)
     return by_axes(gather_by_table, x, *value, **static)
 
 
 def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
-    """Says which output elements come from the input.
+    """Returns a mask of the output elements that are copies of the input, the inside.
 
-    The result has size 1 along axes without padding.
+    The mask has size 1 along axes without padding.
     """
     result = jnp.ones((1,) * len(shape), bool)
     for axis, before, after in padded_axes(len(shape), start, end):
@@ -420,14 +426,15 @@ def adjoint(
     end: Pads,
     mode: PaddingMode,
 ) -> Outputs:
-    """Adds the padding of the cotangent to its inside, axis by axis.
+    """Adds the strips of the cotangent to its inside, axis by axis.
 
-    CONSTANT drops the padding.
+    CONSTANT drops the strips.
     """
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
-        (cotangent, _), *more = _summands(cotangent, axis, before, after, mode)
-        for part, at in more:
-            cotangent += place_in_zeros(part, axis, at, cotangent.shape[axis])
+        (inside, _), *strips = _summands(cotangent, axis, before, after, mode)
+        cotangent = inside
+        for strip, at in strips:
+            cotangent += place_in_zeros(strip, axis, at, inside.shape[axis])
     return (cotangent,)
 
 
@@ -435,17 +442,17 @@ def adjoint(
 def adjoint_cpu(
     cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
-    """Adds the padding to pieces of the inside, and joins the pieces.
+    """Adds the strips to pieces of the inside, and joins the pieces.
 
     `adjoint` puts each strip between zeros, and adds. XLA for CPUs makes a single loop
-    of this, shared by all cores: the best form for one axis whose strips are shorter
-    than the axis. Types of one or two bytes, several axes and repeated strips are up to
-    five times as fast by pieces (docs/development/lab_notes.md, "The adjoint of padding
-    on a CPU").
+    of this, shared by all cores: the best form for one padded axis whose strips are
+    shorter than the input. Pieces are up to five times as fast for types of one or two
+    bytes, for several axes and for longer strips (docs/development/lab_notes.md, "The
+    adjoint of padding on a CPU").
     """
     is_known = are_known(*cotangent.shape, *start, *end)
     axes = padded_axes(cotangent.ndim, start, end)
-    is_one_loop = (
+    prefers_loop = (
         is_known
         and len(axes) == 1
         and cotangent.dtype.itemsize >= 4
@@ -454,10 +461,9 @@ def adjoint_cpu(
             for axis, before, after in axes
         )
     )
-    if mode is PaddingMode.CONSTANT or not is_known or is_one_loop:
+    if mode is PaddingMode.CONSTANT or not is_known or prefers_loop:
         return adjoint(cotangent, start=start, end=end, mode=mode)
-    # By pieces it is faster to begin with the first axis. `adjoint` begins with the
-    # last.
+    # Pieces are faster from the first axis on, unlike the sums of `adjoint`.
     for axis, before, after in axes:
         size = cotangent.shape[axis] - before - after
         summands = _summands(cotangent, axis, before, after, mode, cut=True)
@@ -474,12 +480,13 @@ def _summands(
     *,
     cut: bool = False,
 ) -> list[tuple[Array, int]]:
-    """Returns the inside, and then each strip, or its pieces with `cut`, as summands.
+    """Returns the inside and the strips as summands (array, at).
 
-    A summand (part, at) is added to the inside from element `at` on.
+    The array of a summand is added to the input's gradient from element `at` on. With
+    `cut`, the strips are cut into pieces first.
     """
     size = cotangent.shape[axis] - before - after
-    parts = [(0, size)]  # each part's first input coordinate, and one past its last
+    parts = [(0, size)]  # [first, end) of each part; the inside begins at 0
     has_strips = mode is not PaddingMode.CONSTANT
     if before and has_strips:
         parts.append((-before, 0))
@@ -496,7 +503,7 @@ def _summands(
 
 
 def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
-    """Cuts a strip into runs, which are added directly or reversed.
+    """Cuts the strip [first, end) into runs, each of which is direct or reversed.
 
     For example, REFLECTION pads 1 2 3 4 by 6 elements after the axis. The strip, from
     coordinate 4 to 10, is cut into a reversed and a direct run: 3 2 | 1 2 3 4.
@@ -504,7 +511,8 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
     >>> _cut(4, 10, 4, PaddingMode.REFLECTION)
     [(4, 6), (6, 10)]
 
-    More than `FEW_PERIODS` whole periods stay one piece, for `_sum_of_periods`.
+    If there are more than `FEW_PERIODS` whole periods, these periods stay one piece,
+    for `_sum_of_periods`.
     """
     period, _ = fold(size, mode)
     begin = min(first + -first % period, end)  # first, rounded up to a whole period
@@ -521,10 +529,10 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
 def _summand(
     part: Array, first: int, size: int, axis: int, mode: PaddingMode
 ) -> tuple[Array, int]:
-    """Returns what a part adds, and from which input element on.
+    """Returns the summand (array, at) of a part that begins at coordinate `first`.
 
-    The part begins at the input coordinate `first`. It is the inside; or repeats one
-    edge; or is a run, direct or reversed; or is summed over periods.
+    The part is the inside, repetitions of one edge, a direct or a reversed run, or any
+    strip, which is summed over periods.
     """
     length = part.shape[axis]
     if at_most(0, first) and at_most(first + length, size):  # the inside
@@ -535,8 +543,8 @@ def _summand(
         edge = 0 if at_most(first, 0) else size - 1
         return total, edge
     period, mirror_sum = fold(size, mode)
-    # The phase is first % period, written as a sum if possible: JAX can't compare a
-    # symbolic remainder with a size.
+    # The phase is first % period. If it is `first` or first + period, we write this:
+    # JAX can't compare a symbolic remainder with a size.
     candidates = (first, first + period)
     phase = next(
         (n for n in candidates if at_most(0, n) and at_most(n + 1, period)),
@@ -553,9 +561,9 @@ def _summand(
 def _sum_of_periods(
     part: Array, phase: int, size: int, axis: int, mode: PaddingMode
 ) -> Array:
-    """Folds a strip of any length, which begins at `phase`, into the axis."""
+    """Returns a strip of any length, which begins at `phase`, summed to `size`."""
     period, mirror_sum = fold(size, mode)
-    # Zeros lengthen the strip to a whole number of periods.
+    # Zeros around the strip make it a whole number of periods.
     periods = -(-(phase + part.shape[axis]) // period)
     part = place_in_zeros(part, axis, phase, periods * period)
     shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
@@ -563,17 +571,20 @@ def _sum_of_periods(
     direct = lax.slice_in_dim(total, 0, size, axis=axis)
     if at_most(period, size):
         return direct
-    # A phase j past the size is added to element mirror_sum - j. Reversed, these phases
-    # begin at element mirror_sum - (period - 1).
+    # Each phase j >= size is added to element mirror_sum - j. We reverse these phases:
+    # the last one, period - 1, then comes first, at element mirror_sum - (period - 1).
     mirrored = lax.slice_in_dim(total, size, period, axis=axis)
     mirrored = lax.rev(mirrored, (axis,))
     return direct + place_in_zeros(mirrored, axis, mirror_sum - period + 1, size)
 
 
 def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array:
-    """Adds whole summands, then shorter ones piece by piece, and joins the pieces."""
-    whole = [part for part, _ in summands if part.shape[axis] == size]
-    total = functools.reduce(lax.add, whole)
+    """Returns the sum of all summands.
+
+    Summands of the full `size` are added first, and shorter ones piece by piece.
+    """
+    full = [part for part, _ in summands if part.shape[axis] == size]
+    total = functools.reduce(lax.add, full)
     shorter = [(part, at) for part, at in summands if part.shape[axis] < size]
     cuts = {0, size}
     for part, at in shorter:
