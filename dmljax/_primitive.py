@@ -1,14 +1,16 @@
 """The JAX primitive of an operator: derivatives, batches, lowering, choice of form.
 
 PADDING, its adjoint and NONZERO_COORDINATES are JAX primitives: each has several
-*forms*, ways to compute it. The other operators are plain functions of jax.numpy. In
-the *normal form*, all operands have one rank, with size 1 where elements share a value:
-a further batch dimension changes no attribute, and a single batching rule serves
-every primitive.
+*forms*, ways to compute it. The other operators are plain functions of jax.numpy.
 
-We choose a form when a program is lowered, for the platform of the lowering: a program
-exported on a CPU for a GPU has the form for a GPU. docs/development/design.md says why
-nothing simpler is enough. JAX describes the rules of a primitive
+A primitive takes its operands in *normal form*: all have the same rank, and size 1
+along the dimensions that broadcast them. Static attributes describe the last axes only.
+So a further batch dimension in front changes no attribute, and a single batching rule
+serves every primitive.
+
+We choose a form when a program is lowered, for the platform that it is lowered for: a
+program exported on a CPU for a GPU has the form for a GPU. docs/development/design.md
+says why nothing simpler is enough. JAX describes the rules of a primitive
 (https://docs.jax.dev/en/latest/jax-primitives.html).
 """
 
@@ -43,27 +45,26 @@ from dmljax._types import Form, Outputs
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class OperatorPrimitive:
-    """One operator in normal form. A call binds the primitive.
+    """A JAX primitive with all its rules. Call it with operands in normal form.
 
     Attributes:
       name: the name in snake_case, for errors, profiles and the primitive.
-      xla: the definition in jax.numpy, `(*operands, **static) -> outputs`, for every
-        platform.
-      outputs: the sizes and the data types of the outputs, `(*operands, **static) ->
-        types`.
-      division: `(*operands, **static) -> Division`, for explicit mesh axes. Listing a
-        dependent dimension as independent gives silently wrong results.
+      xla: the definition: a jax.numpy form for every platform,
+        `(*operands, **static) -> outputs`.
+      outputs: gives the sizes and the data types of the outputs,
+        `(*operands, **static) -> types`.
+      division: says how explicit mesh axes divide a call,
+        `(*operands, **static) -> Division`.
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
-      auto_sharded: a jax.numpy form for programs in which XLA chooses the shardings of
-        several devices: XLA divides the form without sending whole arrays. None if
-        `xla` is such a form.
-      kernel: chooses the kernel when a call is lowered, `(platform, context, **static)
-        -> form`, or None for a jax.numpy form. In `static`, `implementation` is the
-        caller's wish, which forms do not take.
+      auto_sharded: a jax.numpy form for programs whose arrays XLA may divide among
+        devices: XLA need not send whole arrays. None if `xla` is such a form.
+      kernel: chooses a kernel when a call is lowered, `(platform, context, **static) ->
+        form`; it returns None to leave the call to the jax.numpy forms. `static` then
+        includes `implementation`, if the operator has it, which forms do not take.
       transpose: the transpose of an operator that is linear in all operands,
-        `(cotangents, *operands, **static) -> cotangents`, with None for a cotangent
-        that is not needed. None for an operator without a derivative.
+        `(cotangents, *operands, **static) -> cotangents`; it returns None for an
+        operand that needs none. None for an operator without a derivative.
     """
 
     name: str
@@ -86,8 +87,7 @@ class OperatorPrimitive:
             ad.primitive_jvps[primitive] = self._zero_jvp
         else:
             ad.deflinear2(primitive, self.transpose)
-        # JAX takes the rule without a platform for every platform without a rule, such
-        # as "rocm".
+        # The rule without a platform serves all further platforms, such as "rocm".
         for platform in ("", "cpu", "cuda", "tpu"):
             rule = functools.partial(self._lower, platform)
             mlir.register_lowering(primitive, rule, platform=platform or None)
@@ -98,7 +98,8 @@ class OperatorPrimitive:
 
     def __call__(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        # A weakly typed output would take another array's type, like a Python number.
+        # The transpose of this conversion makes the gradient in a weakly typed operand
+        # weakly typed, too.
         operands = tuple(map(drop_weak_type, operands))
         mesh = explicit_mesh(*operands)
         if mesh is not None:
@@ -106,7 +107,7 @@ class OperatorPrimitive:
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
     def types(self, *operands: Any, **static: Any) -> Sequence[jax.ShapeDtypeStruct]:
-        """Checks the outputs' sizes, and returns their types, without a mesh."""
+        """Returns the types of the outputs, without a mesh, and checks their sizes."""
         outputs = self.outputs(*operands, **static)
         for output in outputs:
             with Naming(self.name.upper()):
@@ -122,7 +123,7 @@ class OperatorPrimitive:
         if kernel is not None:
             form = kernel
         elif is_local(context):
-            # The platform's form is the fastest on one device. XLA may divide it badly.
+            # This form is the fastest for arrays that XLA leaves whole.
             form = self.on_platform.get(platform, self.xla)
         else:
             form = self.auto_sharded or self.xla
@@ -139,7 +140,7 @@ class OperatorPrimitive:
     ) -> Outputs:
         """Runs the primitive as a program, cached by operator and attributes.
 
-        With ``eq=False`` an operator has a hash, which a static `self` needs.
+        A static `self` needs a hash. A dataclass with ``eq=False`` has one.
         """
         return tuple(self._primitive.bind(*operands, **dict(static)))
 
@@ -148,23 +149,24 @@ class OperatorPrimitive:
     ) -> list[jax.core.ShapedArray]:
         """Returns the types of the outputs.
 
-        The outputs are whole along the explicit axes of the mesh, as the operands are.
-        Outputs and operands vary over the same manual axes.
+        The operands are whole along explicit mesh axes (`__call__` divides other
+        calls), and so are the outputs. Outputs vary over the same manual axes as the
+        operands.
         """
-        more: dict[str, Any] = {}
-        # Without a mesh in the context, a whole operand may still have a mesh.
+        on_mesh: dict[str, Any] = {}
+        # The context may have no mesh where the type of an operand has one.
         meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
         mesh = next((mesh for mesh in meshes if not mesh.empty), None)
         if mesh is not None:
-            more = {"sharding": NamedSharding(mesh, PartitionSpec())}
-            more |= manual_axes(operands[0])
+            on_mesh = {"sharding": NamedSharding(mesh, PartitionSpec())}
+            on_mesh |= manual_axes(operands[0])
         outputs = self.types(*operands, **static)
-        return [jax.core.ShapedArray(x.shape, x.dtype, **more) for x in outputs]
+        return [jax.core.ShapedArray(x.shape, x.dtype, **on_mesh) for x in outputs]
 
     def _batch(
         self, operands: Sequence[Array], dims: Sequence[int | None], **static: Any
     ) -> tuple[Outputs, list[int]]:
-        """Adds a batch dimension in front, of size 1 where an operand is shared."""
+        """Adds a batch dimension in front, of size 1 for an operand without a batch."""
         batches = [
             operand[None] if dim is None else jnp.moveaxis(operand, dim, 0)
             for operand, dim in zip(operands, dims, strict=True)
@@ -178,17 +180,17 @@ class OperatorPrimitive:
     def _zero_jvp(
         self, primals: Sequence[Array], _: Any, **static: Any
     ) -> tuple[Outputs, Sequence[Any]]:
-        """The tangents of an operator without a derivative are zero."""
+        """Gives an operator without a derivative tangents of zero."""
         outputs = self(*primals, **static)
         return outputs, [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in outputs]
 
 
 def evaluate(name: str, run: Form, /, *operands: Array) -> Outputs:
-    """Runs a primitive on concrete arrays. `run`, a compiled function, binds it.
+    """Calls `run`, a compiled function that binds a primitive, with concrete arrays.
 
     If JAX's debug_nans finds a NaN in a program, JAX disables jit, and runs the program
-    again, one primitive at a time. We compile nevertheless, turn off JAX's check of the
-    compiled program, and test the outputs here.
+    again, one primitive at a time. A primitive of ours is compiled even then. We turn
+    off JAX's check of this inner program, and test the outputs here.
     """
     config: Any = jax.config
     tests = {"nan": jnp.isnan} if config.jax_debug_nans else {}

@@ -1,14 +1,15 @@
 """Calls on arrays that are sharded over explicit mesh axes: JAX divides them.
 
 With explicit axes a sharding belongs to an array's type, and is known when a call is
-traced (https://docs.jax.dev/en/latest/parallel.html has all kinds of axes). An operator
-is *independent* along a dimension if a part of the output along the dimension needs
-only the same part of the operands. For example, padding is independent along dimensions
-without padding. If only such dimensions are divided, `jax.shard_map` runs the operator
-on each device's part, as a program for one device does. Otherwise
-`jax.sharding.auto_axes` lets XLA divide the call, as with automatic axes, or each
-device gathers the operands first. An operator chooses by a `Division`, and its forms
-have no code for meshes.
+traced (https://docs.jax.dev/en/latest/parallel.html explains all kinds of axes).
+
+An operator is *independent* along a dimension if a part of the output along the
+dimension needs only the same part of the operands, and otherwise *dependent*. For
+example, padding is independent along dimensions without padding. If only independent
+dimensions are divided, `jax.shard_map` runs the operator on each device's part, like a
+program for one device. Otherwise `jax.sharding.auto_axes` lets XLA divide the call, as
+with automatic axes, or each device gathers the operands first: the operator's
+`Division` says which. The forms of an operator have no code for meshes.
 """
 
 import dataclasses
@@ -25,23 +26,24 @@ from dmljax._check import DescriptorError, show
 from dmljax._jax import manual_axes
 from dmljax._types import Form, Outputs
 
-# Computes a function again for its gradient, which then keeps no residuals, such as the
-# zeros of a tangent. Inside of the caller's own shard_map, JAX can't close over
-# residuals with other, explicit axes (jax-ml/jax#29162).
+# A function that computes its residuals again for a gradient (jax.checkpoint) keeps
+# none, not even the zeros of a tangent. Inside of a caller's shard_map, JAX can't close
+# over residuals that are sharded over further, explicit axes (jax-ml/jax#29162).
 without_residuals = jax.checkpoint
 
 
 def explicit_mesh(*operands: Array) -> AbstractMesh | None:
-    """Returns the mesh over whose explicit axes an operand is sharded, or None."""
+    """Returns the mesh of an operand that is sharded over explicit axes, or None."""
     divided = (x for x in operands if divided_axes(x))
     return next((jax.typeof(x).sharding.mesh for x in divided), None)
 
 
 def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
-    """Returns the mesh axes of each dimension that the type of `x` divides.
+    """Returns the explicit mesh axes that divide `x`, by dimension.
 
-    The type of an array names explicit axes alone. The result is empty for an array
-    that is sharded over automatic axes, and for a part inside a shard_map.
+    For example, {0: ("a", "b")} for ``PartitionSpec(("a", "b"), None)``. The type of an
+    array names only explicit axes. So the result is empty for an array that is sharded
+    over automatic axes, and for a device's part inside a shard_map.
     """
     divided = {}
     spec = jax.typeof(x).sharding.spec
@@ -57,7 +59,7 @@ def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
 
 
 def whole(x: Array, dimensions: Collection[int]) -> Array:
-    """Gathers an array along dimensions that explicit axes divide."""
+    """Returns `x`, whole along `dimensions`: gathered where explicit axes divide it."""
     mesh = explicit_mesh(x)
     if mesh is None:
         return x
@@ -72,18 +74,18 @@ class Division:
     """How to divide a call of an operator over explicit mesh axes.
 
     Attributes:
-      independent: the dimensions along which the operator is independent, the same of
-        outputs and operands.
-      others: what to do if a dependent dimension is sharded:
+      independent: the dimensions along which the operator is independent, with the same
+        numbers in outputs and operands.
+      otherwise: what to do if a dependent dimension is divided, too:
 
-        - "keep": XLA divides the call, and outputs are sharded as the operands;
+        - "keep": XLA divides the call, and outputs are sharded like the operands;
         - "replicate": XLA divides the call, and outputs are whole along dependent
           dimensions;
         - "gather": each device gathers the operands along dependent dimensions.
     """
 
     independent: Collection[int]
-    others: Literal["keep", "replicate", "gather"]
+    otherwise: Literal["keep", "replicate", "gather"]
 
 
 def over_explicit_mesh(
@@ -96,46 +98,46 @@ def over_explicit_mesh(
     axes: dict[int, tuple[str, ...]] = {}
     for operand in operands:
         for dimension, names in divided_axes(operand).items():
-            # A dimension of size 1 stays whole. Operands that share a larger dimension
-            # divide it alike: it is the batch, and `jax.vmap` refuses any other batch.
+            # A dimension of size 1 stays whole. Only the batch is a larger dimension of
+            # several operands, and `jax.vmap` requires that all divide it alike.
             if operand.shape[dimension] != 1:
                 axes[dimension] = names
     division: Division = operator.division(*operands, **static)
     independent = {i: names for i, names in axes.items() if i in division.independent}
-    by_parts = independent == axes or division.others == "gather"
-    of_operands = independent if by_parts else axes
-    of_outputs = axes if division.others == "keep" else independent
+    by_parts = independent == axes or division.otherwise == "gather"
+    operand_axes = independent if by_parts else axes
+    output_axes = axes if division.otherwise == "keep" else independent
     types = operator.types(*operands, **static)
-    shardings = _shardings(operator.name, mesh, operands, of_operands)
-    results = _shardings(operator.name, mesh, types, of_outputs)
+    operand_shardings = _shardings(operator.name, mesh, operands, operand_axes)
+    output_shardings = _shardings(operator.name, mesh, types, output_axes)
     run: Form = without_residuals(functools.partial(operator, **static))
-    manual: set[str] = set().union(*of_operands.values())
-    are_explicit = {*mesh.axis_types} == {AxisType.Explicit}
+    manual: set[str] = set().union(*operand_axes.values())
+    all_explicit = {*mesh.axis_types} == {AxisType.Explicit}
     if not by_parts:
-        run = by_xla(run, mesh, results)
-    # Without manual axes, XLA divides along the axes of other kinds.
-    elif are_explicit or manual:
+        run = by_xla(run, mesh, output_shardings)
+    # With no axis to make manual, XLA divides a call along axes of other kinds.
+    elif all_explicit or manual:
         run = jax.shard_map(
             run,
             mesh=mesh,
-            in_specs=tuple(sharding.spec for sharding in shardings),
-            out_specs=tuple(sharding.spec for sharding in results),
-            # An empty set means all axes. Where only some axes are manual, JAX may end
-            # the process for a vmap over another axis (docs/development/lab_notes.md,
-            # "Manual axes must be sorted"). Axes of other kinds stay as they are.
-            axis_names=set() if are_explicit else manual,
-            # The check compares the axes over which values vary. A JAX that does not
-            # say these axes can't make the operands vary alike.
+            in_specs=tuple(sharding.spec for sharding in operand_shardings),
+            out_specs=tuple(sharding.spec for sharding in output_shardings),
+            # An empty set makes all axes manual. With only some, JAX may end the
+            # process for a vmap over another axis (docs/development/lab_notes.md,
+            # "Manual axes must be sorted"). Axes of other kinds are left to XLA.
+            axis_names=set() if all_explicit else manual,
+            # The check requires operands that vary over the same mesh axes. We can't
+            # make them so where JAX does not say the axes.
             check_vma=bool(manual_axes(jax.typeof(0))),
         )
     # With "gather", each device gathers the operands here.
-    return run(*jax.reshard(operands, shardings))
+    return run(*jax.reshard(operands, operand_shardings))
 
 
 def by_xla(function: Callable[..., Any], mesh: AbstractMesh, shardings: Any) -> Any:
-    """Lets XLA divide a function of arrays over explicit axes.
+    """Makes XLA divide a function of arrays over explicit axes.
 
-    The results have these `shardings`.
+    The results get these `shardings`.
     """
     axes = zip(mesh.axis_names, mesh.axis_types, strict=True)
     explicit = tuple(name for name, axis_type in axes if axis_type == AxisType.Explicit)
@@ -148,10 +150,10 @@ def _shardings(
     arrays: Sequence[Any],
     axes: Mapping[int, tuple[str, ...]],
 ) -> tuple[NamedSharding, ...]:
-    """Returns how operands or outputs are divided. A size of 1 stays whole.
+    """Returns the shardings of operands or outputs. A dimension of size 1 stays whole.
 
-    JAX has only equal parts over explicit axes. Operands are in such parts already, and
-    an output that can't be is an error.
+    Over explicit axes, JAX has only equal parts. Operands have equal parts already. An
+    output that can't have them is an error.
     """
     shardings = []
     for array in arrays:
