@@ -290,14 +290,14 @@ def write_strips(
     size = x.shape[axis]
     end = before + size
     padded = place_in_zeros(x, axis, before, end + after)
-    strips = []  # (offset, before, after): a padding of -size crops `x`
+    strips = []  # the offset of each, and the paddings that crop `x` to the strip
     if before:
         strips.append((0, before, -size))
     if after:
         strips.append((end, -size, after))
     with index_mode(end + after) as integer:
-        for offset, *around in strips:
-            strip = gather(x, axis, *around, mode)
+        for offset, low, high in strips:
+            strip = gather(x, axis, low, high, mode)
             at = constant(offset, integer)
             padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
     return padded
