@@ -4,7 +4,8 @@ r"""Plants faults in a clone of HEAD, one by one, and names those that no test s
     python -m tests.plant faults.txt tests -k one_hot
 
 The first command draws 20 faults in the lines of dmljax/ that HEAD changes since main.
-In a file, `\n` ends a line of code, and `$` names tests for the faults below it:
+In a file, `\n` ends a line of old or new code, and `$` names tests for the faults below
+it. A file whose first line does so needs no tests on the command line:
 
     $ tests/test_numpy.py -k pad
     dmljax/numpy.py:80: check_axis(axis) ==> pass
@@ -66,9 +67,11 @@ if __name__ == "__main__":
     given, *names = sys.argv[1:]
     listed = pathlib.Path(given).is_file() and pathlib.Path(given).read_text()
     faults = listed.splitlines() if listed else itertools.islice(drawn(given), 20)
+    faults = [f"$ {shlex.join(names)}"] * bool(names) + list(faults)
+    assert faults[0].startswith("$"), "name tests, or they are the whole suite"
     with tempfile.TemporaryDirectory() as clone:
         output(f"git clone --quiet . {clone}")
-        for fault in [f"$ {shlex.join(names)}", *faults]:
+        for fault in faults:
             if fault.startswith("$"):
                 tests = fault[1:]
                 assert passes(clone, tests), f"{tests} fails without a fault"
