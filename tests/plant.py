@@ -67,8 +67,9 @@ if __name__ == "__main__":
     given, *names = sys.argv[1:]
     listed = pathlib.Path(given).is_file() and pathlib.Path(given).read_text()
     faults = listed.splitlines() if listed else itertools.islice(drawn(given), 20)
-    faults = [f"$ {shlex.join(names)}"] * bool(names) + list(faults)
-    assert faults[0].startswith("$"), "name tests, or they are the whole suite"
+    assert names or str(listed).startswith("$"), "name the tests to run"
+    if names:
+        faults = [f"$ {shlex.join(names)}", *faults]
     with tempfile.TemporaryDirectory() as clone:
         output(f"git clone --quiet . {clone}")
         for fault in faults:
