@@ -34,6 +34,7 @@ from dmljax._arguments import (
 from dmljax._check import public
 from tests import oracles
 from tests.checks import Parameter, assert_refused, assert_same
+from tests.doors import DOORS, name_of
 from tests.samples import FLOATS, INTEGERS, WIDE, tensor
 from tests.subjects import SUBJECTS
 from tests.subjects.diagonal_matrix1 import BEGIN, END
@@ -138,38 +139,9 @@ def test_values_that_are_no_arrays(value, text):
     assert_no_array(value, text)
 
 
-# The other functions and methods, with right arguments.
-FILL = {"size": 9, "fill_value": VALUE}
-FOUND = nonzero_coordinates(X)
-OTHERS = [
-    (dnp.pad, (X, 1), {"constant_values": VALUE}),
-    (dnp.pad, (X, 1), {"constant_values": (0, VALUE)}),
-    (dnp.argwhere, (X,), FILL),
-    (dnp.nonzero, (X,), FILL | {"fill_value": (0, VALUE)}),
-    (dnp.flatnonzero, (X,), FILL),
-    (dnp.extract, (X, X), FILL),
-    (dnp.compress, (X[0], X), FILL),
-    (dnp.tril, (X,), {}),
-    (dnp.triu, (X,), {}),
-    (dnp.one_hot, (X, 3), {}),
-    (dox.pad, (X, [1] * 4, VALUE), {}),
-    (dox.one_hot, (INDICES, 3, VALUES), {}),
-    (dox.where, (X, X, X), {}),
-    (dox.nonzero, (X,), FILL),
-    (dox.trilu, (X,), {}),
-    (dox.eye_like, (X,), {}),
-    (dox.compress, (X, X[0]), FILL),
-    (FOUND.take, (X,), {"fill_value": VALUE}),
-    (FOUND.put, (X, X), {}),
-    (FOUND.add, (X, X), {}),
-]
-
-
-@pytest.mark.parametrize(("function", "arguments", "options"), OTHERS)
+@pytest.mark.parametrize(("function", "arguments", "options"), DOORS)
 def test_a_description_is_no_array(function, arguments, options):
     """We refuse a ShapeDtypeStruct before JAX does, which names no argument."""
-    path = f"{function.__module__}.{function.__qualname__}"
-    operator = path.removeprefix("dmljax._nonzero_coordinates_result.")
     bound = inspect.signature(function).bind(*arguments, **options)
     for name, right in bound.arguments.copy().items():
         if isinstance(right, np.ndarray | np.generic | tuple):
@@ -177,7 +149,7 @@ def test_a_description_is_no_array(function, arguments, options):
             bound.arguments[name] = wrong
             call = partial(function, *bound.args, **bound.kwargs)
             text = f"{name} {NO_ARRAY}{NO_ELEMENTS}"
-            assert_refused(operator, text, call, error=TypeError)
+            assert_refused(name_of(function), text, call, error=TypeError)
             bound.arguments[name] = right
 
 
@@ -358,7 +330,7 @@ SCALARS = {
 }
 padding_value = SCALARS["value (PaddingValue)"]
 # Other functions with such a value.
-DOORS = {
+FILLED = {
     "take": lambda x, value: NOTHING.take(x[0], fill_value=value)[None],
     "dnp.pad": lambda x, value: dnp.pad(x, 1, constant_values=value),
     "dnp.pad with pairs": lambda x, value: dnp.pad(x, 1, constant_values=(0, value)),
@@ -371,7 +343,7 @@ DOORS = {
     "dox.compress": lambda x, value: dox.compress(x, x, size=2, fill_value=value)[None],
 }
 NOTHING = nonzero_coordinates(np.zeros(1, bool), size=1)
-CALLS = *SCALARS.values(), *DOORS.values()
+CALLS = *SCALARS.values(), *FILLED.values()
 
 
 def assert_last(found, expected):
@@ -420,7 +392,7 @@ def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
     scalars = list(itertools.product(numbers, SCALARS.values()))
     # Python's numbers, and NumPy's of 64 bits, have no type of their own.
     free = [number for number in numbers if np.asarray(number).dtype in WIDE]
-    uses = [*scalars, *itertools.product(free, DOORS.values())]
+    uses = [*scalars, *itertools.product(free, FILLED.values())]
 
     def results(uses):
         return [call(x, number) for number, call in uses]
@@ -491,7 +463,7 @@ def test_a_traced_number_saturates(dtype):
 
 
 # dmljax.numpy converts fills, of complex numbers only the real part.
-CASTS = [call for name, call in DOORS.items() if name.startswith("dnp")]
+CASTS = [call for name, call in FILLED.items() if name.startswith("dnp")]
 
 
 @pytest.mark.parametrize("dtype", [*INTEGERS, "int64", "uint64"])

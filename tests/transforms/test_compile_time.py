@@ -11,16 +11,11 @@ import pytest
 
 import dmljax.numpy as dnp
 import dmljax.onnx as dox
-from tests.checks import slow
+from tests.doors import DOORS, X, name_of, of_arrays
 from tests.subjects import SAMPLES, SUBJECTS
 from tests.transforms import dense
 
 pytestmark = pytest.mark.usefixtures("simulator")
-
-X = np.arange(12, dtype=np.float32).reshape(3, 4) % 5 - 1
-ROWS = np.array([3, 0, 5])
-LABELS = np.int32([[2, -1], [-3, 9]])
-ON_OFF = {"fill_value": -7, "size": 5}
 
 
 def routed(x):
@@ -33,37 +28,19 @@ def routed(x):
     return rows, written, kept.dropped, kept.valid, kept.overflow
 
 
-# Each function of a matrix of floats.
-DOORS = {
-    "take, put, add": routed,
-    "dnp.argwhere": lambda x: dnp.argwhere(x, **ON_OFF),
-    "dnp.compress": lambda x: dnp.compress(ROWS, x, 0, size=2),
-    "dnp.extract": lambda x: dnp.extract(x > 1, x, **ON_OFF),
-    "dnp.flatnonzero": lambda x: dnp.flatnonzero(x, **ON_OFF),
-    "dnp.nonzero": lambda x: dnp.nonzero(x, **ON_OFF),
-    "dnp.one_hot": lambda x: dnp.one_hot(x, 3),
-    "dnp.pad": lambda x: [dnp.pad(x, ((4, 1), (0, 2)), mode) for mode in dnp._MODES],
-    "dnp.tril": lambda x: dnp.tril(x, 1),
-    "dnp.triu": lambda x: dnp.triu(x, jnp.int32(1)),
-    "dnp.where": lambda x: (dnp.where(x, **ON_OFF), dnp.where(x > 1, x, 1.0)),
-    "dox.compress": lambda x: dox.compress(x, x[:, 1] > 0, axis=0, size=2),
-    "dox.eye_like": lambda x: dox.eye_like(x, k=1),
-    "dox.nonzero": lambda x: dox.nonzero(x, **ON_OFF),
-    "dox.one_hot": lambda x: dox.one_hot(LABELS, 3, x[0, :2]),
-    "dox.pad": lambda x: dox.pad(x, [2, 1], x[0, 0], [0]),
-    "dox.trilu": lambda x: dox.trilu(x, jnp.int32(-1)),
-    "dox.where": lambda x: dox.where(x > 1, x, 1.0),
-}
-
-
 def squares(function):
-    """The gradient of the sum of the squares of all floats."""
+    """The gradients of the sum of the squares of all floats."""
 
-    def energy(x):
-        leaves = jax.tree.leaves(function(x))
-        return sum(jnp.sum(y**2) for y in leaves if y.dtype == np.float32) + 0 * x.sum()
+    def energy(*arrays):
+        leaves = jax.tree.leaves(function(*arrays))
+        floats = [y for y in leaves if y.dtype == np.float32]
+        return sum(jnp.sum(y**2) for y in floats) + 0 * arrays[-1].sum()
 
-    return jax.grad(energy)
+    def gradients(*arrays):
+        floats = [i for i, x in enumerate(arrays) if x.dtype == np.float32]
+        return jax.grad(energy, floats)(*arrays)
+
+    return gradients
 
 
 def inside(program, *arrays):
@@ -72,35 +49,37 @@ def inside(program, *arrays):
 
 
 # One door for each path through the package; the session `slow` runs all.
-PATHS = (
-    "take, put, add",
-    "dnp.extract",
-    "dnp.one_hot",
-    "dnp.pad",
-    "dnp.tril",
-    "dox.where",
-)
+PATHS = routed, dnp.extract, dnp.one_hot, dnp.pad, dnp.tril, dox.where
+CALLS = [
+    pytest.param(
+        door, id=name_of(door[0]), marks=() if door[0] in PATHS else pytest.mark.slow
+    )
+    for door in [*DOORS, (routed, (X,), {})]
+]
 
 
-@pytest.mark.parametrize("name", [x if x in PATHS else slow(x) for x in DOORS])
-def test_doors(name):
+@pytest.mark.parametrize("call", CALLS)
+def test_doors(call):
     """Outside of a program, in one, in a batch, and with a derivative."""
-    door = DOORS[name]
+    door, arrays = of_arrays(call)
+    batch = [np.stack([x, np.flip(x)]) for x in arrays]
 
-    def ways(x):
-        return door(x), jax.vmap(door)(jnp.stack([x, -x])), squares(door)(x)
+    def ways(*arrays):
+        return door(*arrays), jax.vmap(door)(*batch), squares(door)(*arrays)
 
-    expected = jax.jit(ways)(X)
-    dense.assert_equal(inside(door, jnp.asarray(X)), expected[0], name)
-    dense.assert_equal(inside(squares(door), jnp.asarray(X)), expected[2], name)
-    dense.assert_equal(inside(jax.jit(lambda x: ways(x)), X), expected, name)
+    expected = jax.jit(ways)(*arrays)
+    known = jax.device_put(arrays)
+    dense.assert_equal(inside(door, *known), expected[0])
+    dense.assert_equal(inside(squares(door), *known), expected[2])
+    dense.assert_equal(inside(jax.jit(lambda *xs: ways(*xs)), *arrays), expected)
     # The arrays of this program are known.
-    dense.assert_equal(inside(jax.jit(lambda: ways(jnp.asarray(X)))), expected, name)
+    dense.assert_equal(inside(jax.jit(lambda: ways(*arrays))), expected)
 
 
 def test_the_table_has_every_door():
-    names = {f"dnp.{name}" for name in dir(dnp)} | {f"dox.{name}" for name in dir(dox)}
-    assert names <= {*DOORS}
+    """The methods of a result are three more."""
+    names = {getattr(module, name) for module in (dnp, dox) for name in dir(module)}
+    assert names <= {function for function, *_ in DOORS}
 
 
 def test_a_search_without_a_size():
