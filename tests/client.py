@@ -1,7 +1,7 @@
 """A typical typed program around the operators: type checkers must accept all of it.
 
-`mypy --strict tests/client.py` and `pyright tests/client.py` check it, and the tests
-run it. Each `assert_type` has the type of a result, which is never Any.
+`mypy --strict tests/client.py` and `pyright tests/client.py` check it. Each
+`assert_type` has the type of a result, which is never Any.
 """
 
 from typing import assert_type
@@ -97,24 +97,3 @@ def any_of(desc: dml.OperatorDesc) -> str:
     """A function of any descriptor."""
     operator = dml.create_operator(desc)
     return f"{operator.desc.operator} at {operator.feature_level.label}"
-
-
-def main() -> None:
-    """Calls everything once."""
-    x = jnp.arange(6, dtype=jnp.float32).reshape(2, 3)
-    condition = np.array([[True, False, True], [False, True, False]])
-    padded(x)
-    selected(condition, x, 2.0)
-    jax.grad(lambda scale: selected(condition, x, scale).sum())(2.0)
-    masked(jnp.ones((3, 3)))
-    routed(jnp.array([0, 2]), experts=3)
-    entered(x)
-    operator = described()
-    sizes = operator.desc.tensors()["output_tensor"].sizes
-    assert jax.jit(operator)(jnp.ones(8)).shape == sizes
-    located(x)
-    any_of(operator.desc)
-
-
-if __name__ == "__main__":
-    main()

@@ -11,7 +11,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import test_util
 
 import dmljax.onnx as dox
 from dmljax import DescriptorError
@@ -204,31 +203,6 @@ def test_symbolic_sizes():
     shapes = [str(out.shape) for out in exported.out_avals]
     assert shapes == ["(a, 3, a)", "(a + 1, 2*b)", "(2, 12)"]
     assert_equal(exported.call(X), program(X))
-
-
-def linear(x, v, chosen):
-    """Functions that are linear in the first two arguments, with no constants."""
-    return [
-        dox.pad(x, [-1, 0, 1, 2], v[0]),
-        dox.pad(x, [-1, 3, 0, 2], mode="reflect"),
-        dox.where(X > 1, x, v),
-        dox.where(chosen > 0, v, x),
-        dox.compress(x, chosen, axis=1, size=3, fill_value=v[0]),
-        dox.trilu(x, 1),
-        dox.one_hot(LABELS, 3, v[1:3]),
-    ]
-
-
-def test_transformations():
-    """Batches, and derivatives."""
-    x = np.stack([X, X[::-1]])
-    v = np.float32([[5, 6, 7, 8], [1, 2, 3, 4]])
-    chosen = np.float32([[0, 1, 1, 0], [1, 1, 1, 0]])
-    batches = jax.jit(jax.vmap(linear))
-    rows = map(linear, x, v, chosen)
-    assert_equal(batches(x, v, chosen), jax.tree.map(lambda *ys: np.stack(ys), *rows))
-    function = partial(batches, chosen=chosen)
-    test_util.check_grads(function, (x, v), order=1)
 
 
 INTEGER = "must be an integer that is known"

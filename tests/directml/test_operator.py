@@ -20,7 +20,6 @@ from dmljax import (
     PaddingMode,
     create_operator,
 )
-from tests import client
 from tests.checks import assert_refused, assert_wrong
 from tests.fuzz import expected
 from tests.fuzz.descriptors import Maker, made
@@ -238,10 +237,3 @@ def test_batches_and_derivatives(subject):
         fixed, operands = samples[0][:first], samples[0][first:]
         function = jax.jit(functools.partial(run, *fixed))
         test_util.check_grads(function, operands, order=1)
-
-
-# TYPES
-
-
-def test_the_typed_programs_run():
-    client.main()

@@ -78,25 +78,6 @@ def _watched(x, without, rank, **options):
 # THE WATCHER
 
 
-@pytest.mark.parametrize("distance", [1, WARP])
-@pytest.mark.parametrize("barrier", ["barrier", "warp_barrier", None])
-@pytest.mark.parametrize("without", [0, NONE])
-@pytest.mark.parametrize("kinds", ["load, store", "store, load", "store, store"])
-def test_a_race_is_two_accesses_without_a_barrier(kinds, without, barrier, distance):
-    """Each thread accesses an element, and then another thread's element."""
-    t = races.Watched(1, 2 * WARP, without)
-    memory = t.shared(3 * WARP, np.uint32).part(WARP)
-    access = {"load": memory.load, "store": lambda i: memory.store(i, i)}
-    first, second = kinds.split(", ")
-    access[first](t.thread)
-    if barrier is not None:
-        getattr(t, barrier)()
-    access[second](t.thread ^ distance)
-    one_warp = barrier == "warp_barrier" and distance < WARP
-    prevented = without == NONE and (barrier == "barrier" or one_warp)
-    assert t.races == (0 if prevented else 2 * WARP)
-
-
 def test_stores_of_all_programs_to_an_element_are_counted():
     t = races.Watched(2, WARP, NONE)
     memory = t.memory(np.zeros(WARP + 1, np.uint32)).part(1)

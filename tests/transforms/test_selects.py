@@ -4,12 +4,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax.experimental import jet
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-import dmljax.numpy as dnp
 from tests.checks import assert_same
 from tests.meshes import sharding_of
 from tests.sharded import array
@@ -68,22 +66,6 @@ def test_results_over_explicit_axes_are_sharded_as_those_of_jnp(ours, theirs, sp
         for found, wanted in zip(all_of(ours)(x), all_of(theirs)(x), strict=True):
             assert_same(found, wanted)
             assert found.sharding == wanted.sharding
-
-
-def test_taylor_series():
-    """The selects are linear."""
-    x, dx, ddx = (array(shape=(3, 4)) + i for i in range(3))
-    uses = [
-        *((function, (x, dx, ddx)) for function in (causal, dnp.tril, dnp.triu)),
-        (lambda x: dmljax.element_wise_if(dx > 0, x, ddx), (x, dx, 0 * x)),
-        (lambda v: dmljax.one_hot(LABELS, v, size=4), (SMOOTHED, x[0, :2], x[1, :2])),
-    ]
-    for function, (primal, *series) in uses:
-        output, terms = jet.jet(function, (primal,), (series,))
-        assert_same(output, function(primal))
-        zero = function(0 * primal)
-        for found, term in zip(terms, series, strict=True):
-            np.testing.assert_allclose(found, function(term) - zero, 1e-6)
 
 
 def test_a_window_of_each_head_is_computed_in_full_size():

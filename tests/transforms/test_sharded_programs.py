@@ -24,7 +24,7 @@ from tests.sharded import array
 from tests.subjects import FORMS, KERNELS, SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK, lines
 from tests.subjects.one_hot import columns_of_32
-from tests.subjects.padding import NARROW, pad_rows
+from tests.subjects.padding import pad_rows
 from tests.transforms import dense
 
 pytestmark = pytest.mark.usefixtures("simulator")
@@ -192,48 +192,6 @@ def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
     texts = [run(f, sharding, *case.arrays, one=one)[0] for f in (program, again)]
     sent, sent_again = map(collectives, texts)
     assert sent_again == sent
-
-
-def test_a_part_of_a_mesh_axis_divides_a_dimension():
-    """As after a reshape. PartitionSpecs can't name this division."""
-    pads = (0, 4, 0)
-
-    def function(x):
-        y = dmljax.padding(x.reshape(2, 8, 8), pads, pads, mode=PaddingMode.EDGE)
-        return y, dmljax.nonzero_coordinates(y, parts=2)
-
-    run(function, sharding_of("2x4", P("b", "a")), array(shape=(16, 8)))
-
-
-def test_several_meshes_in_one_program():
-    """Each call is divided over the mesh of its operands."""
-
-    @jax.jit
-    def both(x, y):
-        rows = dmljax.nonzero_coordinates(x)
-        return rows.coordinates, pad_rows(y, NARROW, PaddingMode.EDGE)
-
-    mask = jax.device_put(MASK, sharding_of("8", P("a")))
-    x = jax.device_put(array(), sharding_of("2x4", P("a", "b")))
-    dense.assert_equal(both(mask, x), both(MASK, array()))
-
-
-def in_a_loop(x):
-    """A loop that carries the operators' results, as small whole numbers."""
-
-    def step(x, _):
-        y = pad_rows(x, NARROW, PaddingMode.SYMMETRIC)[:128]
-        y = dmljax.element_wise_if(y > 1, -2 * y, y + 1)
-        count, rows = dmljax.nonzero_coordinates(y[:, 0, 0])
-        return y + rows[:, :, None].astype(y.dtype), count
-
-    final, counts = jax.lax.scan(step, x, None, length=3)
-    return jnp.sum(final * final), counts
-
-
-def test_a_scan_and_its_gradient():
-    program = jax.value_and_grad(in_a_loop, has_aux=True)
-    run(program, sharding_of("8", P("a")), array())
 
 
 def output_of(*command, **environment):
