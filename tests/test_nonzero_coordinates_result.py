@@ -279,12 +279,6 @@ def test_a_batch_with_and_without_vmap(size, form):
     assert_same(kept.valid, np.arange(size) < counts[:, None])
 
 
-def test_one_mask_for_a_batch_of_arrays():
-    x = numbers(8, 3)
-    found = jax.vmap(find(MASK, size=3).take, in_axes=-1, out_axes=-1)(x)
-    assert_same(found, taken(MASK, x, 3))
-
-
 def test_parts(form):
     """One mask, and a batch of matrices. Each part has 4 elements and 3 rows."""
     search = partial(find, parts=2, size=3)
@@ -505,8 +499,9 @@ def test_parts_over_two_mesh_axes():
 
 @needs_devices
 @pytest.mark.parametrize("width", [2, 16])
-@pytest.mark.parametrize("axis", ["a", None])
-@pytest.mark.parametrize("compiled", [jax.jit, lambda mapped: mapped])
+@pytest.mark.parametrize(
+    ("axis", "compiled"), [("a", jax.jit), (None, lambda mapped: mapped)]
+)
 def test_gradients_inside_of_a_shard_map_over_another_axis(width, axis, compiled):
     """If it is not compiled, and no explicit axis is left, reads keep residuals."""
     x = numbers(2, 8, width)
