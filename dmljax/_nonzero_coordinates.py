@@ -51,18 +51,18 @@ def nonzero_coordinates(
     Both 0.0 and -0.0 are zero. NaN, infinities and subnormal numbers are not.
 
     Coordinates are uint32 and wrap below 0: write ``.astype(int)`` before you subtract.
-    Rows past the count hold 0 by default, and 0 is an index as well: if `x` has the
-    edges between n nodes, (n, n), each row past the count is an edge from node 0 to
-    itself. With ``fill=n`` these rows are out of bounds. For an array `a` like `x`, and
-    ``index = tuple(coordinates.T)``, ``a.at[index].add`` leaves them out, and
-    ``a.at[index].get(mode="fill", fill_value=0)`` reads 0, also under ``jit`` and
-    ``grad``.
+    Rows past the count hold 0 by default, and 0 is an index as well: if `x` is the
+    adjacency matrix of a graph, (n, n), each row past the count stands for an edge from
+    node 0 to itself. With ``fill=n`` these rows are out of bounds. Then, for an array
+    `a` of the sizes of `x`, and ``index = tuple(coordinates.T)``, ``a.at[index].add``
+    skips these rows, and ``a.at[index].get(mode="fill", fill_value=0)`` reads 0 for
+    them, also under ``jit`` and ``grad``.
 
     Args:
       x: (...) of any type and rank, of M elements.
-      columns: the number N of coordinates in a row. A row has the last N coordinates,
-        and only leading dimensions of size 1 may be left out. N is at least 1. None
-        stands for the rank, or for 1 if `x` is a scalar.
+      columns: the number N of coordinates in a row, at least 1. A row has the last N
+        coordinates of an element: only leading dimensions of size 1 may be left out.
+        None stands for the rank, or for 1 if `x` is a scalar.
       fill: the UINT32 number in the rows past the count. With None these rows are
         undefined, and the call may be faster.
       parts: the number P of equal parts into which the first dimension is cut.
@@ -73,8 +73,8 @@ def nonzero_coordinates(
         count.
       size: the number K of rows to return, for each part if `parts` is given.
         (DirectML has no such field.) The count still includes all elements that are not
-        zero: K was too small if the count is larger. The result has K rows, not M. A
-        symbolic size is at least 1. None stands for a row for each element.
+        zero: K was too small if the count is larger. A symbolic size must be at least
+        1. None stands for M rows, one for each element.
       implementation: None chooses the Pallas kernel on an NVIDIA GPU from Hopper on, if
         `x` or the coordinates have 2^20 elements or more, and the program is neither
         exported nor divided by XLA; otherwise XLA's code. "xla" and "pallas" force
@@ -144,31 +144,33 @@ def _nonzero_coordinates(
             f"array y, call the result's .take(y, fill_value={fill})."
         )
     if size is not None:
-        known = isinstance(size, int)
-        # JAX can't scatter into an array that may be empty, so a symbolic size is at
-        # least 1. It needs no upper check: JAX takes it to be below 2^31.
-        low = 0 if known else 1
-        if not decide_at_most(low, size) or (known and size > MAX_ELEMENTS):
+        # A symbolic size must be at least 1, because JAX can't scatter into an array
+        # that may be empty. JAX takes it to be below 2^31.
+        is_symbolic = not isinstance(size, int)
+        low = 1 if is_symbolic else 0
+        is_too_large = not is_symbolic and size > MAX_ELEMENTS
+        if is_too_large or not decide_at_most(low, size):
             raise ArgumentError(
                 f"size is {size}; it must be a number of rows, {low} to {MAX_ELEMENTS}."
             )
     mesh = explicit_mesh(x)  # refuses an unreduced array
     flags = forms.is_nonzero(x)
+    operands = (flags,) if parts is None else _split(flags, parts, mesh)
     outputs = NONZERO_COORDINATES(
-        *((flags,) if parts is None else _split(flags, parts, mesh)),
+        *operands,
         rank=x.ndim,
         size=size,
         columns=columns,
         fill=fill,
         implementation=implementation,
     )
-    # A symbolic size is kept as text: only its own program knows its meaning.
+    # A symbolic size is kept as a string: no other program knows its meaning.
     sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
     return nonzero_result(outputs, sizes, parts)
 
 
 def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Array]:
-    """Returns the parts of the first dimension as a batch, and the origin of each."""
+    """Cuts `x` into a batch of parts, and returns the origin of each part, too."""
     if parts <= 0:
         raise ArgumentError(f"parts is {parts}; it must be at least 1.")
     if x.ndim == 0 or x.shape[0] % parts != 0:
@@ -189,7 +191,7 @@ def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Arra
                 f"parts is {parts}; it must be a multiple of {devices}, the "
                 "number of devices over which the first dimension is sharded."
             )
-        # JAX asks which of the two new dimensions keeps the sharding of the first.
+        # The first dimension becomes two. JAX asks which of them is sharded: the parts.
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
     shape = (parts, x.shape[0] // parts, *x.shape[1:])
@@ -206,7 +208,7 @@ def check_sizes_and_columns(
     Args:
       name: the tensor, as messages name it.
       sizes: the sizes of the tensor.
-      columns_are: the words of a message before the number of columns.
+      columns_are: the words of a message before the number, such as "columns is".
       columns: the number of coordinates in a row.
     """
     elements = math.prod(sizes)
@@ -217,9 +219,10 @@ def check_sizes_and_columns(
             f"{MAX_ELEMENTS} are allowed."
         )
     # Only leading dimensions of size 1 may be left out.
-    ones = next((i for i, size in enumerate(sizes) if size != 1), len(sizes))
-    low = max(len(sizes) - ones, 1)
-    high = max(len(sizes), 1)
+    rank = len(sizes)
+    leading_ones = next((i for i, size in enumerate(sizes) if size != 1), rank)
+    low = max(rank - leading_ones, 1)
+    high = max(rank, 1)
     if not low <= columns <= high:
         allowed = str(low) if low == high else f"{low} to {high}"
         raise ArgumentError(
@@ -233,18 +236,19 @@ def _outputs(
 ) -> list[jax.ShapeDtypeStruct]:
     """Returns the types of the counts and of the coordinates."""
     layout = forms.Layout.of(flags.shape, **static)
-    sizes = layout.batch, (*layout.batch, layout.rows, layout.columns)
-    return [jax.ShapeDtypeStruct(each, np.uint32) for each in sizes]
+    shapes = layout.batch, (*layout.batch, layout.rows, layout.columns)
+    return [jax.ShapeDtypeStruct(shape, np.uint32) for shape in shapes]
 
 
 def _division(
     flags: Array, *_: Array, rank: int, size: int | None, **__: Any
 ) -> Division:
-    """Only the batch is independent: a row depends on all earlier elements of a tensor.
+    """Returns the batch as independent, and what to do if a tensor itself is sharded.
 
-    If another dimension is sharded: without `size=`, it is faster if each device first
-    gathers the flags (docs/tutorials/devices.md). With `size=`, XLA divides the form,
-    sends a number for every 32 elements, and replicates the outputs.
+    A row of a tensor depends on all earlier elements. Without `size=`, each device
+    first gathers the flags, which is faster (docs/tutorials/devices.md). With `size=`,
+    XLA divides the form, sends a number for every 32 elements, and replicates the
+    outputs.
     """
     return Division(range(flags.ndim - rank), "gather" if size is None else "replicate")
 
@@ -278,9 +282,9 @@ SUPPORT: SupportTable = {
 class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     """Describes NONZERO_COORDINATES, as DML_NONZERO_COORDINATES_OPERATOR_DESC does.
 
-    The operator returns a ``NonzeroCoordinates``. Its arrays have the sizes of the
-    output tensors; a tensor with strides is a flat buffer. The rows past the
-    count hold 0.
+    The operator returns a ``NonzeroCoordinates``, whose arrays have the sizes of the
+    output tensors; for a tensor with strides, the array is a flat buffer. The rows past
+    the count hold 0.
 
     Attributes:
       input_tensor: the tensor that is searched, of M elements.
