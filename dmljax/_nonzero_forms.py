@@ -10,9 +10,10 @@ example, with four flags in a bit word:
     offsets     1         4 5 7       how many elements of the line lie before
     rows        (0, 1)    (1, 0) (1, 1) (1, 3)
 
-`nonzero_words` and the kernels pack 32 flags into a *bit word*. The walk of a CPU packs
-bytes, with bits in the same order. With `parts=`, each part is a tensor of the batch,
-and its *origin* is the offset of its first element in the whole array.
+`nonzero_words` and the kernels pack 32 flags into a *bit word*. `nonzero_walk`, the
+form of CPUs, packs 8 flags into a byte, with bits in the same order. With `parts=`,
+each part is a tensor of the batch, and its *origin* is the offset of its first element
+in the whole array.
 """
 
 import functools
@@ -50,16 +51,16 @@ WRITE_ONCE: Any = {
 
 
 def is_nonzero(x: Array) -> Array:
-    """Says which elements are not zero, by their bits.
+    """Says which elements are not zero.
 
-    XLA's comparison of floats takes subnormal numbers for zero on a CPU.
+    We compare bits: on a CPU, XLA's comparison of floats takes subnormals for zero.
     """
     if jnp.issubdtype(x.dtype, np.complexfloating):
         return is_nonzero(x.real) | is_nonzero(x.imag)
     if not jnp.issubdtype(x.dtype, np.floating):
         return x.astype(bool)
     # A type without a zero, such as float8_e8m0fnu, turns 0.0 into another number or
-    # NaN: no pattern of its bits is zero.
+    # NaN: `patterns` is then empty.
     zeros = np.asarray([0.0, -0.0]).astype(x.dtype)
     zeros = zeros[zeros == 0]
     patterns = np.unique(zeros.view(f"uint{8 * x.dtype.itemsize}"))
@@ -75,9 +76,9 @@ def is_nonzero(x: Array) -> Array:
 def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
     """Returns the coordinates, (..., columns), of the elements at these offsets.
 
-    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). The first
-    coordinate has no bound: with the sizes of a part of a tensor, an offset in the
-    tensor gives coordinates in the tensor.
+    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). Only the
+    first size has no influence: the offset of an element in the whole array, and the
+    sizes of a part, give coordinates in the whole array.
     """
     coordinates = []
     strides = packed_strides(sizes)
@@ -107,8 +108,8 @@ class Layout(NamedTuple):
     batch: tuple[int, ...]
     sizes: tuple[int, ...]  # of a tensor
     rows: int  # of each line
-    columns: int  # the coordinates of a row
-    fill: int | None  # in the rows past a count; None leaves these rows undefined
+    columns: int  # the number of coordinates in a row
+    fill: int | None  # in the rows past the count; None leaves these rows undefined
 
     @classmethod
     def of(
@@ -128,8 +129,8 @@ class Layout(NamedTuple):
         return math.prod(self.sizes)
 
     @property
-    def of_columns(self) -> tuple[int, ...]:
-        """The size for each column. A scalar has a column, too."""
+    def column_sizes(self) -> tuple[int, ...]:
+        """The size of the dimension of each column. A scalar has a column of size 1."""
         return self.sizes[-self.columns :] or (1,)
 
 
@@ -150,15 +151,16 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
         batch = layout.batch
         shape = *batch, layout.rows, layout.columns
         if 0 in (*flags.shape, layout.rows):
-            # Scatters and loops need an element and a row.
+            # A `find` may rely on at least one element and one row.
             axes = range(len(batch), flags.ndim)
             counts = lax.reduce_sum(flags.astype(np.uint32), axes)
             return counts, lax.full(shape, layout.fill or 0, np.uint32)
         lines = lax.reshape(flags, (layout.lines, layout.elements))
         origins = None
         if origin:
-            shape_of_all = (*batch, *[1] * len(layout.sizes))
-            origins = jnp.broadcast_to(origin[0], shape_of_all)
+            # Where tensors of the batch share an origin, its size is 1.
+            whole_batch = (*batch, *[1] * len(layout.sizes))
+            origins = jnp.broadcast_to(origin[0], whole_batch)
             origins = lax.reshape(origins, (layout.lines,))
         counts, coordinates = find(lines, origins, layout)
         return lax.reshape(counts, batch), lax.reshape(coordinates, shape)
@@ -176,13 +178,13 @@ def unravel_rows(
 ) -> Array:
     """Returns the coordinates of the rows up to each count, and `fill` past it.
 
-    `offset` has (lines, rows). With `zeros_past_count`, it is 0 in the rows past each
-    count: these rows are filled already if `fill` is 0 and nothing is added. With a
-    `fill` of None any coordinates will do, but not other numbers.
+    `offset` has (lines, rows). With `zeros_past_count`, it is 0 past each count, where
+    the rows then have the coordinates of the first element of the line. These rows stay
+    if `fill` is None, which allows any coordinates in range, or 0, as they are.
     """
     if origin is not None:
         offset = offset + origin[:, None]
-    coordinates = unravel(offset, layout.of_columns)
+    coordinates = unravel(offset, layout.column_sizes)
     is_filled = layout.fill is None or (layout.fill == 0 and origin is None)
     if zeros_past_count and is_filled:
         return coordinates
@@ -191,7 +193,7 @@ def unravel_rows(
 
 
 def fill_past(valid: Array, rows: Array, fill: int | None) -> Array:
-    """Selects the fill, or 0 for None, in the rows that are not valid."""
+    """Replaces the rows that are not valid by `fill`, or by 0 for None."""
     valid = lax.broadcast_in_dim(valid, rows.shape, range(valid.ndim))
     return lax.select(valid, rows, lax.full_like(rows, fill or 0))
 
@@ -199,7 +201,7 @@ def fill_past(valid: Array, rows: Array, fill: int | None) -> Array:
 def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     """Packs flags, (lines, elements), into bytes of eight flags, (lines, bytes).
 
-    The first flag is the lowest bit. A line is extended by zeros to a `multiple`.
+    The first flag is the lowest bit. False flags extend a line to a `multiple`.
     """
     lines, elements = flags.shape
     length = -(-elements // multiple) * multiple
@@ -210,8 +212,8 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     # weights, because XLA could not fuse `is_nonzero` through a barrier on the flags.
     # NumPy computes the weights: XLA would start a kernel for these eight numbers.
     weights = lax.optimization_barrier(np.left_shift(1, np.arange(8, dtype=np.uint32)))
-    # No two weights share a bit, so a sum is an or. XLA fuses `is_nonzero` into the
-    # sum, and reads the input once. Shifts of the flags take longer
+    # No two weights share a bit, so the sum is the bitwise or. XLA fuses `is_nonzero`
+    # into the sum, and reads the input once. Shifts of the flags take longer
     # (docs/development/lab_notes.md).
     weights = lax.broadcast_in_dim(weights, flags.shape, (2,))
     terms = lax.select(flags, weights, lax.full_like(weights, 0))
@@ -227,16 +229,16 @@ def definition(
 ) -> Outputs:
     """Chooses the form by the numbers of elements and rows.
 
-    Bit words pay if the lines have 2^23 elements or more together. They do not pay if
-    `size` is half of a line or more: the forward fill then takes longer than counting
-    (docs/development/lab_notes.md, "Rows for many elements, without the kernel"). For
-    fewer elements, `nonzero_scatter` is as fast, and compiles in half of the time. A
-    symbolic number counts as fewer.
+    `nonzero_words` is faster if the lines together have 2^23 elements or more, except
+    if `size` is half of a line or more: its forward fill then takes longer than
+    `nonzero_scatter` (docs/development/lab_notes.md, "Rows for many elements, without
+    the kernel"). For fewer elements, or a symbolic number, `nonzero_scatter` is as fast
+    and compiles in half of the time.
     """
-    fewer = not isinstance(flags.size, int) or flags.size < 2**23
+    is_small = not isinstance(flags.size, int) or flags.size < 2**23
     elements = math.prod(flags.shape[flags.ndim - rank :])
-    for_half = size is not None and at_most(elements, 2 * size)
-    form = nonzero_scatter if fewer or for_half else nonzero_words
+    has_many_rows = size is not None and at_most(elements, 2 * size)
+    form = nonzero_scatter if is_small or has_many_rows else nonzero_words
     return form(flags, *origin, rank=rank, size=size, **static)
 
 
@@ -245,15 +247,15 @@ def definition(
 
 @on_lines
 def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
-    """Counts element by element, and writes the offset of each into its row."""
+    """Writes the offset of each non-zero into its row, by a scatter of all elements."""
     rows = layout.rows
     with index_mode(layout.elements, rows) as integer:
         # Without the barrier XLA would count a constant mask while compiling, for
         # seconds (openxla/xla#1652).
         one = lax.optimization_barrier(lax.full((), 1, integer))
-        ends = lax.cumsum(flags.astype(integer) * one, axis=1)
-        count = ends[:, -1].astype(np.uint32)
-        row = jnp.where(flags, ends - 1, constant(rows, integer))
+        counted = lax.cumsum(flags.astype(integer) * one, axis=1)
+        count = counted[:, -1].astype(np.uint32)
+        row = jnp.where(flags, counted - 1, constant(rows, integer))
         offset = jax.vmap(functools.partial(write_offsets, rows=rows))(row)
     return count, unravel_rows(offset, count, origin, layout, zeros_past_count=True)
 
@@ -278,11 +280,11 @@ def find_words(
     running_sum: Callable[[Array], Array] = lax.cumsum,
     compact: Callable[..., Array] | None = None,
 ) -> Outputs:
-    """Finds the offsets of the set bits, by a scatter or by a forward fill.
+    """Finds the offsets of the set bits in the bit words of each line.
 
-    The scatter serves as many rows as elements. The forward fill writes once for each
-    bit word. A caller may pass another `compact`, `(words, starts, rows) -> offsets`,
-    which takes all lines at once. `running_sum` takes a single line.
+    `scatter_bits` finds as many rows as elements, and `fill_forward` fewer rows. Both
+    take a line, as `running_sum` does. A caller may pass another function, `compact`,
+    `(words, starts, rows) -> offsets`, which takes all lines at once.
     """
     rows = layout.rows
     packed = pack(flags)
@@ -319,15 +321,17 @@ def scatter_bits(words: Array, starts: Array, rows: int) -> Array:
 
 
 def fill_forward(words: Array, starts: Array, rows: int) -> Array:
-    """Returns the offset of each row of a line, and finds its bit word by a fill.
+    """Returns the offset of each row of a line.
 
     Each bit word with a set bit writes its index into its first row: a single write for
     32 elements. A running maximum copies the index to the next rows of the bit word.
+    For example, bit words with 2, 0 and 3 set bits write 0 and 2 into the rows 0 and 2,
+    and the five rows become 0 0 2 2 2.
     """
-    begin = jnp.where(words == 0, constant(rows, np.uint32), starts)
+    first_row = jnp.where(words == 0, constant(rows, np.uint32), starts)
     index = lax.iota(np.int32, words.size)
     zeros = jnp.zeros(rows, np.int32)
-    word = lax.cummax(zeros.at[begin].set(index, **WRITE_ONCE))
+    word = lax.cummax(zeros.at[first_row].set(index, **WRITE_ONCE))
     row = lax.iota(np.uint32, rows)
     before = row - starts[word]  # set bits of the word below the bit of this row
     bit = find_bit(words[word], before)
@@ -337,7 +341,7 @@ def fill_forward(words: Array, starts: Array, rows: int) -> Array:
 
 
 def find_bit(word: Array, before: Array) -> Array:
-    """Returns the index of the set bit with `before` set bits below."""
+    """Returns the index of the set bit that has `before` set bits below it."""
     bit = jnp.zeros_like(before)
     # Bisection: go `step` further if at most `before` set bits are below that bit.
     for step in (16, 8, 4, 2, 1):
@@ -356,10 +360,10 @@ def ones_below(word: Array, bit: Array) -> Array:
 
 
 def sum_in_levels(values: Array) -> Array:
-    """The running sum by sums within blocks, and by a running sum of the blocks.
+    """Returns the running sum: of each block, and then of the totals of the blocks.
 
-    For example, 40 values fill two blocks of 16 and half of a third. Each block is
-    summed alone. The running sum of the three totals gives the sum before each block.
+    For example, 40 values fill two blocks of 16 and half of a third. Each block has a
+    running sum of its own, to which the sum of all earlier blocks is added.
 
     XLA divides this sum well among devices. For `lax.cumsum` along a divided dimension,
     XLA makes a loop with a step for each value, or gathers the values
@@ -373,10 +377,11 @@ def sum_in_levels(values: Array) -> Array:
     padded = jnp.pad(values, (0, count * block - size))
     blocks = padded.reshape(count, 1, block)
     shape = (1, block, block)
-    up_to = lax.broadcasted_iota(np.int32, shape, 1)
+    last = lax.broadcasted_iota(np.int32, shape, 1)
     term = lax.broadcasted_iota(np.int32, shape, 2)
-    # XLA fuses the choice into the sum, and writes no array of all pairs.
-    terms = jnp.where(term <= up_to, blocks, 0)
+    # Sum i of a block has the terms 0 to i. XLA fuses the `where` into the sum, and
+    # writes no array of 16 x 16 terms.
+    terms = jnp.where(term <= last, blocks, 0)
     sums = terms.sum(2, dtype=values.dtype)
     if count > 1:
         totals = sums[:, -1]
@@ -392,7 +397,7 @@ BLOCK = 256  # rows whose offsets become coordinates at once
 
 @on_lines
 def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
-    """Walks over the bytes of all lines in order, and looks up the set bits of each.
+    """Walks over the bytes of all lines, and looks up the set bits of each in a table.
 
     For example, byte 0b10010010 has the bits 1, 4 and 7. The walk writes 1, 4, 7 and
     five other numbers into eight rows, and continues three rows further: the next byte
@@ -401,12 +406,13 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """
     height, rows = layout.lines, layout.rows
     packed = pack_rounds(flags)
-    # The last line may count `elements` rows past its begin.
+    # The last line may write `elements` rows from its first row on.
     with index_mode(packed.size, height * rows + layout.elements) as signed:
-        # JAX would test signed indices for numbers below 0: a third of a round's time.
+        # We count in an unsigned type, because JAX tests whether a signed index is
+        # below 0, which takes a third of a round's time.
         integer = np.dtype(f"uint{8 * signed.itemsize}")
-        # The offset of each row of all lines, and eight rows more: each byte writes
-        # eight rows. An array of one dimension would be slower.
+        # The offset of each row of all lines, and of eight spare rows, because each
+        # byte writes eight rows. An array of one dimension would be slower.
         offset = lax.full((height * rows + 8, 1), 0, np.uint32)
         counts = lax.full((height,), 0, np.uint32)
         # A loop over lines, around a loop over the bytes of each, would be slower for
@@ -415,8 +421,8 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
         stop = constant(packed.shape[0], integer)
         state = lax.full((), 0, integer), offset, counts
         _, offset, counts = for_each(stop, visit, state)
-        # Where every element has a row, most rows may lie past the count: only blocks
-        # with valid rows are unraveled.
+        # Where every element has a row, most rows may lie past the count. We unravel
+        # only blocks with valid rows.
         if rows == layout.elements and isinstance(rows, int) and rows >= BLOCK:
             return counts, unravel_blocks(integer, offset, counts, origin, layout)
         offset = lax.reshape(offset[:-8], (height, rows))
@@ -426,16 +432,19 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
 
 
 def pack_rounds(flags: Array) -> Array:
-    """Packs the flags of lines as (rounds of all lines, bytes of a round)."""
+    """Packs the flags of lines into bytes, (rounds of all lines, bytes of a round).
+
+    The walk visits the bytes of a round in one step of its loop.
+    """
     height, elements = flags.shape
-    step = 8  # bytes of a round, or all of a shorter line
+    step = 8  # bytes of a round; a shorter line has a single round
     if isinstance(elements, int) and elements < 8 * step:
         step = -(-elements // 8)
     rounds = -(-elements // (8 * step))  # of a line
     length = rounds * step * 8
     if length != elements:
-        # With barriers XLA copies memory. Otherwise XLA would ask of each element
-        # whether it is padding (docs/development/lab_notes.md, "The walk of a CPU").
+        # With barriers XLA copies memory. Otherwise XLA would test each element for
+        # being padding (docs/development/lab_notes.md, "The walk of a CPU").
         zeros = lax.optimization_barrier(lax.full((height, length), False))
         flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
         flags = lax.optimization_barrier(flags)
@@ -445,8 +454,8 @@ def pack_rounds(flags: Array) -> Array:
 def for_each(stop: Any, visit: Callable[..., Any], state: Any) -> Any:
     """Runs `state = visit(i, state)` for each i below `stop`, in the type of `stop`.
 
-    `lax.fori_loop` counts in int32 if the bounds are known, for example inside of
-    jax.ensure_compile_time_eval.
+    We don't use `lax.fori_loop`, which counts in int32 if the bounds are known, for
+    example inside of jax.ensure_compile_time_eval.
     """
     _, state = lax.while_loop(
         lambda carry: lax.lt(carry[0], stop),
@@ -461,8 +470,8 @@ def visit_bytes(
 ) -> tuple[Array, ...]:
     """Visits the bytes of round `k`.
 
-    The state of the walk is the row of the next set bit, counted through all lines, the
-    offset of each row, and the count of each line.
+    `walk` is the state: the row of the next set bit, counted through all lines; the
+    offset of each row; and the count of each line.
     """
     next_row, offset, counts = walk
     step = packed.shape[1]
@@ -482,9 +491,9 @@ def visit_bytes(
         index = lax.convert_element_type(byte, k.dtype)
         bits = lax.dynamic_index_in_dim(table, index, keepdims=False)
         offsets = lax.add(bits, lax.add(first, np.uint32(8 * i)))
-        # Bytes may write past the end of their line. Later lines overwrite these rows,
-        # and XLA moves a write past the last row into the eight spare rows. Numbers
-        # past a count are replaced when offsets are unraveled.
+        # A byte may write past the last row of its line. The next line overwrites these
+        # rows, and XLA moves a write past the last line into the eight spare rows.
+        # `unravel_rows` replaces offsets past the count.
         offset = lax.dynamic_update_slice_in_dim(offset, offsets, next_row, 0)
         ones = lax.convert_element_type(lax.population_count(byte), k.dtype)
         next_row = lax.add(next_row, ones)
@@ -512,34 +521,33 @@ def unravel_blocks(
     origin: Array | None,
     layout: Layout,
 ) -> Array:
-    """Unravels rows, like `unravel_rows`, up to the last valid block of each line.
+    """Does the work of `unravel_rows`, but only for blocks of rows with a valid row.
 
-    Later blocks cost no division. `integer` is the type for counting rows.
+    The other blocks cost no division. `integer` is the type for counting rows.
     """
     rows, block = integer.type(layout.rows), integer.type(BLOCK)
 
     def visit_line(line: Array, coordinates: Array) -> Any:
         begin = line * rows
-        of_line = lax.dynamic_index_in_dim(counts, line, keepdims=False)
-        count = of_line.astype(integer)
+        count = lax.dynamic_index_in_dim(counts, line, keepdims=False).astype(integer)
         end = lax.add(begin, count)
 
         def visit_block(k: Array, coordinates: Array) -> Array:
-            # The last block of a line begins early enough to end in the line.
+            # The last block begins so early that it ends where its line ends.
             start = lax.add(begin, lax.min(lax.mul(k, block), rows - block))
             in_block = lax.dynamic_slice_in_dim(offset, start, BLOCK)
             in_block = lax.reshape(in_block, (BLOCK,))
             if origin is not None:
                 in_block += lax.dynamic_index_in_dim(origin, line, keepdims=False)
             valid = lax.lt(lax.add(lax.iota(integer, BLOCK), start), end)
-            block_rows = unravel(in_block, layout.of_columns)
+            block_rows = unravel(in_block, layout.column_sizes)
             block_rows = fill_past(valid, block_rows, layout.fill)
             return lax.dynamic_update_slice_in_dim(coordinates, block_rows, start, 0)
 
         blocks = lax.div(lax.add(count, block - integer.type(1)), block)
         return for_each(blocks, visit_block, coordinates)
 
-    size = layout.lines * layout.rows, len(layout.of_columns)
+    size = layout.lines * layout.rows, len(layout.column_sizes)
     coordinates = lax.full(size, layout.fill or 0, np.uint32)
     lines = constant(layout.lines, integer)
     filled: Array = for_each(lines, visit_line, coordinates)

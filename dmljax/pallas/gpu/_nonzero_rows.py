@@ -112,7 +112,7 @@ def coordinate(p: NonzeroProgram, offset: Any, column: Any) -> Any:
     """
     rest = offset
     result = p.t.constant(0)
-    for i, stride in enumerate(packed_strides(p.plan.of_columns)):
+    for i, stride in enumerate(packed_strides(p.plan.column_sizes)):
         quotient = rest // stride
         rest = rest - quotient * stride
         result = p.t.select(column == i, quotient, result)
