@@ -94,8 +94,8 @@ def diagonal_matrix1(
       fill_begin: INT32, the first filled diagonal. A Python integer is part of the
         program. A scalar ``jax.Array`` of any integer type is data: no new program is
         compiled for another value, and under ``vmap`` each matrix may have its own
-        bounds. A bound beyond INT32 is below or past all diagonals. None is below every
-        diagonal.
+        bounds. Such a bound may exceed INT32: it is below or past every diagonal. None
+        is below every diagonal.
       fill_end: INT32, one past the last filled diagonal. None is past every diagonal.
 
     Returns:
@@ -106,9 +106,9 @@ def diagonal_matrix1(
         more than 2^31 rows or 2^31 or more columns, if a bound is a Python integer
         beyond INT32, or a ``jax.Array`` but no scalar of an integer type, if `shape`,
         `dtype` or `value` does not agree with `x`, or if the result would have 2^59
-        elements.
+        elements or more.
       TypeError: if `x` is not an array, if both `x` and `shape` are None, if a bound is
-        another object of Python, or if one bound is given and the other is left out.
+        any other object, or if one bound is given and the other is left out.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
     Array([[7., 7., 0., 0.],
@@ -146,8 +146,9 @@ def diagonal_matrix1(
         if dtype is not None:
             types = {X: result_type, "dtype": as_dtype(dtype)}
             require_same("data types", types, " Leave dtype out.")
-    # None stands for the frequent value 0, a constant of the program. Outside of jit,
-    # passing a number takes as long as the rest of a call. A float could be -0.0.
+    # A scalar of None stands for 0, a frequent value, as a constant of the program:
+    # outside of jit, passing a number takes as long as the rest of a call. The float
+    # 0.0 is passed, because it could be -0.0.
     if not (type(value) is int and value == 0):
         scalar = as_scalar("value (Value)", value, result_type)
     if fill_begin is MAIN_DIAGONAL and fill_end is MAIN_DIAGONAL:
@@ -163,7 +164,7 @@ def diagonal_matrix1(
 def _as_bound(name: str, bound: Any, unbounded: int, other: str) -> Any:
     """Returns a bound as a Python integer, or as an array of data.
 
-    `other` is the name of the other bound.
+    The bound None gives `unbounded`. `other` is the name of the other bound.
     """
     if bound is MAIN_DIAGONAL:
         raise ArgumentTypeError(
@@ -173,7 +174,7 @@ def _as_bound(name: str, bound: Any, unbounded: int, other: str) -> Any:
     if bound is None:
         return unbounded
     if type(bound) is not int:
-        # A symbolic size is data: no number yet when the program is traced.
+        # A symbolic size is data, because it has no number yet while it is traced.
         if is_symbolic_dim(bound):
             return jnp.asarray(bound)
         bound = unwrap_array(bound)
@@ -201,7 +202,8 @@ def check_int32(name: str, value: int) -> None:
 def check_diagonals(name: str, shape: tuple[int, ...]) -> None:
     """Requires a matrix whose diagonals have numbers in INT32."""
     height, width = shape[-2:]
-    # JAX takes a symbolic size to be below 2^31. INT32_MAX is past every diagonal.
+    # JAX takes symbolic sizes to be below 2^31. These limits leave INT32_MAX past every
+    # diagonal, for a bound of None.
     tall = isinstance(height, int) and height > 2**31
     wide = isinstance(width, int) and width >= 2**31
     if tall or wide:
@@ -220,14 +222,14 @@ def _diagonal_matrix1(
     zeros: jax.ShapeDtypeStruct | None,
     span: tuple[int, int] | None,
 ) -> Array:
-    """Fills between two bounds: scalars of data in `bounds`, or integers in `span`.
+    """Computes ``diagonal_matrix1``; no `x` means `zeros`, and no `value` means 0.
 
-    A value of None is 0.
+    The bounds are known integers in `span`, or else scalars of data in `bounds`.
     """
     described: Any = zeros if x is None else x
     shape = described.shape
     rank = len(shape)
-    # A descriptor has been checked: only the function needs these messages.
+    # A descriptor was checked before: only calls of the function break these rules.
     name = "the result (shape)" if x is None else X
     if rank < 2:
         raise ArgumentError(
@@ -237,7 +239,7 @@ def _diagonal_matrix1(
     check_diagonals(name, shape)
     check_elements(shape)
     if x is not None and 0 in shape:
-        # jnp.where would not read `x`, and the result would be on another device.
+        # jnp.where would not read an empty `x`, and could use another device.
         return drop_weak_type(x)
     sharding = None if x is None else jax.typeof(x).sharding
     # The iotas have the full size of the output, and take no memory. Broadcasting a
@@ -253,11 +255,11 @@ def _diagonal_matrix1(
         top_x = column - row
         begin, end = map(np.int32, span)
         is_ordered = end >= begin
-    # Outside of the span, the comparisons with both bounds differ, whichever bound is
-    # smaller. We count diagonals in int32, the type of the bounds.
+    # The comparisons with both bounds agree between the bounds, and differ outside,
+    # whichever bound is smaller.
     is_below = top_x < end
     if span is not None and end == INT32_MAX:
-        # No diagonal has this number, but XLA would compare.
+        # Every diagonal is below this bound, but XLA would compare.
         is_below = True
     filled = is_ordered ^ ((top_x >= begin) ^ is_below)
     # Without an `x`, all elements share a single zero, and no array is read.
@@ -267,7 +269,7 @@ def _diagonal_matrix1(
 
 
 def _spread(row: Array, column: Array, begin: Array, end: Array) -> Any:
-    """Spreads bounds that are data over all elements.
+    """Broadcasts bounds that are data to all elements.
 
     Returns the number of each element's diagonal, whether begin <= end, and both bounds
     as INT32.
@@ -278,7 +280,8 @@ def _spread(row: Array, column: Array, begin: Array, end: Array) -> Any:
     if begin.dtype == end.dtype:
         is_ordered = begin <= end
     else:
-        # Perhaps no type holds both. Numbers of one sign have the order of their bits.
+        # No type holds all int64 and uint64. Numbers of the same sign have the order of
+        # their bits.
         itemsize = max(begin.dtype.itemsize, end.dtype.itemsize)
         unsigned = np.dtype(f"uint{8 * itemsize}")
         is_below = begin.astype(unsigned) <= end.astype(unsigned)
@@ -289,9 +292,9 @@ def _spread(row: Array, column: Array, begin: Array, end: Array) -> Any:
         for scalar in scalars
     )
     # XLA removes a select between equal arrays. Under vmap, the select gives the batch
-    # of the bounds to the iotas. Otherwise JAX broadcasts `column - row` along this
+    # of the bounds to the iotas. Without it, JAX broadcasts `column - row` along this
     # batch, and XLA computes the heads of a batch together: a softmax with a window for
-    # each head is slower.
+    # each head is then slower.
     row, column = (lax.select_n(is_ordered, each, each) for each in (row, column))
     return column - row, is_ordered, begin, end
 
@@ -327,7 +330,7 @@ class DiagonalMatrix1Desc(OperatorDesc[Array]):
     diagonal_fill_end: int
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the input, or of the output if there is no input."""
+        """Returns the sizes of the input, or the output's own if there is no input."""
         check_int32("DiagonalFillBegin", self.diagonal_fill_begin)
         check_int32("DiagonalFillEnd", self.diagonal_fill_end)
         self.check_value_type(self.value_data_type, "ValueDataType")
@@ -387,15 +390,15 @@ class DiagonalMatrixDesc(OperatorDesc[Array]):
         return (sizes,)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
-        """Returns the output. It depends on the attributes alone."""
+        """Returns the output, which depends only on the attributes."""
         output = self.output_tensor
         diagonal = diagonal_matrix1(
             shape=output.sizes,
             dtype=output.dtype,
             value=self.scalar("Value", self.value, is_float=True),
             fill_begin=self.offset,
-            # An INT32: the span of an offset of INT32_MAX is empty. No matrix has this
-            # diagonal.
+            # The bound is an INT32. With an offset of INT32_MAX, nothing is filled: no
+            # matrix has this diagonal.
             fill_end=min(self.offset + 1, INT32_MAX),
         )
         return (diagonal,)

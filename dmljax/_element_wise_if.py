@@ -100,7 +100,7 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
 
 @compiled()
 def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
-    # The page has UINT8. A comparison in JAX returns bools.
+    # The page allows only UINT8, but a comparison in JAX returns bools.
     if condition.dtype not in (np.uint8, np.bool_):
         raise ArgumentError(
             f"{CONDITION} has data type {show(condition.dtype)}; it must be "
@@ -122,7 +122,7 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
         if len(ranks) != 1:
             remedy += " if their last dimensions belong together"
         remedy += "."
-    # Scalars are shared.
+    # A scalar may stand beside any sizes, except as the condition.
     sizes = {name: shape for name, shape in sizes.items() if shape or name == CONDITION}
     require_same("sizes", sizes, remedy)
     # The conversion to bool compares with 0: every uint8 except 0 selects `a`.
@@ -133,8 +133,8 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
 
 def require_same_type(a_name: str, a: Array, b_name: str, b: Array) -> None:
     """Requires that both operands have the same type."""
-    # The remedy is a type for the values of both. A scalar gives way to an array, which
-    # may be large.
+    # We suggest a cast of the scalar, because the array may be large. For two arrays,
+    # we suggest a cast to the type that holds the values of both.
     remedy = cast_hint(b_name.split()[0], b.dtype, a.dtype)
     if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
         remedy = cast_hint(a_name.split()[0], a.dtype, b.dtype)
@@ -142,11 +142,11 @@ def require_same_type(a_name: str, a: Array, b_name: str, b: Array) -> None:
 
 
 def promotion_rank(array: Array) -> int:
-    """Ranks an array that may take another's type, from 0 for never to 3.
+    """Returns 0 to 3: of two operands, the one of higher rank takes the other's type.
 
-    A traced Python bool is a scalar of type bool, 3. Another traced Python number is a
-    weakly typed scalar, 2. A weakly typed array, which jnp.full makes of a Python
-    number, is in between, 1.
+    3 is for a scalar of type bool, such as a traced Python bool; 2 for a weakly typed
+    scalar, such as another traced Python number; 1 for a weakly typed array, such as
+    ``jnp.full((2, 3), 1.5)``; and 0 for all other arrays.
     """
     if array.ndim == 0 and array.dtype == np.bool_:
         return 3
@@ -193,7 +193,7 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
     output_tensor: TensorDesc
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the condition. `a` and `b` must have them, too."""
+        """Returns the sizes of the condition, which `a` and `b` must have, too."""
         sizes = {
             "ConditionTensor": self.condition_tensor.sizes,
             "ATensor": self.a_tensor.sizes,

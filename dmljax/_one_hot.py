@@ -1,4 +1,4 @@
-"""ONE_HOT: sequences, off everywhere except at one index."""
+"""ONE_HOT: makes sequences, each off everywhere except at its index."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
 def one_hot(
     indices: ArrayLike, values: ArrayLike, /, *, size: int, axis: int = -1
 ) -> Array:
-    """Makes sequences along `axis`, off everywhere except at their index.
+    """Makes sequences along `axis`, each off everywhere except at its index.
 
     ``output[.., i, ..] = on if i == position_of(indices[.., 0, ..]) else off``, where
     off is the first element of `values` and on is the second. ``position_of(index)`` is
@@ -70,10 +70,10 @@ def one_hot(
       TypeError: if `indices` or `values` is not an array, or if `size` or `axis` is not
         an integer.
 
-    Labels of -1 or -100 often stand for "ignore". A negative label counts from the end
-    here. Make it out of range: ``jnp.where(labels < 0, size, labels.astype(int))``, and
-    leave its loss out of the mean. An integer type of 8 bits may not hold the size, but
-    ``int`` does.
+    Labels of -1 or -100 often stand for "ignore", but here a negative label counts from
+    the end. Move these labels out of range by
+    ``jnp.where(labels < 0, size, labels.astype(int))``, and leave their losses out of
+    the mean. The cast is necessary because 8-bit labels may not hold the size.
 
     >>> import jax.numpy as jnp
     >>> indices = jnp.array([[0], [-1], [5]])
@@ -96,7 +96,7 @@ def one_hot(
 
 
 def _are_truth_values(values: Array | np.ndarray) -> bool:
-    """Whether `values` is an array of NumPy that begins with 0 and 1."""
+    """Whether `values` is a NumPy array that begins with 0 and 1."""
     if not isinstance(values, np.ndarray):
         return False
     # -0.0 equals 0, but is no truth value: we compare bits.
@@ -104,15 +104,16 @@ def _are_truth_values(values: Array | np.ndarray) -> bool:
     return bool(values.flat[:2].tobytes() == wanted.tobytes())
 
 
-@compiled("size", "axis", "truth", "constant")
+@compiled("size", "axis", "are_truth_values", "are_known")
 def _one_hot(
     indices: Array,
     values: Array,
     size: int,
     axis: int,
-    truth: bool,
-    constant: bool,
+    are_truth_values: bool,
+    are_known: bool,
 ) -> Array:
+    """Computes ``one_hot``. The flags say whether `values` are 0 and 1, and known."""
     if not is_integer(indices.dtype):
         raise ArgumentError(
             f"{INDEX} has data type {show(indices.dtype)}; it must be an "
@@ -134,24 +135,25 @@ def _one_hot(
     if indices.dtype.itemsize < 4:  # a type that may not count to every size
         signed = jnp.issubdtype(indices.dtype, np.signedinteger)
         indices = indices.astype(np.int32 if signed else np.uint32)
-    # We broadcast the indices first, although `position_of` could take the small array.
-    # The full size costs nothing where XLA fuses. A broadcast after `position_of`
-    # keeps XLA from some fusions, or takes a further kernel.
+    # `position_of` could take the small array of indices. We broadcast first: the full
+    # size costs nothing where XLA fuses. A broadcast after `position_of` keeps XLA from
+    # some fusions, or takes a further kernel.
     position = position_of(jnp.broadcast_to(indices, sizes), size)
     sharding = jax.typeof(position).sharding
     condition = position == lax.broadcasted_iota(
         position.dtype, sizes, axis, out_sharding=sharding
     )
-    # If off and on are known to be 0 and 1, we convert truth values: XLA fuses the
-    # conversion further, for example into the mean loss of labels.
-    if truth:
+    # If off and on are 0 and 1, we convert the condition: XLA fuses the conversion
+    # further, for example into the mean loss of labels.
+    if are_truth_values:
         return lax.convert_element_type(condition, values.dtype)
     # DirectML ignores the elements past the second.
     values = drop_weak_type(values)
-    # JAX can't flatten a matrix that is divided.
+    # JAX can't flatten a matrix that explicit mesh axes divide.
     off, on = jnp.ravel(whole(values, range(values.ndim)))[:2]
-    # Bits have no derivative. Losses have these types, and we measured no others.
-    if constant and values.dtype in (np.float32, np.float16, jnp.bfloat16):
+    # Bits have no derivative, which traced values may need. Losses have these types; we
+    # measured no others.
+    if are_known and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)
 
@@ -164,10 +166,10 @@ def check_sizes(
     axis: int,
     remedy: str = "",
 ) -> tuple[int, ...]:
-    """Checks the sizes of the inputs, and returns the output's.
+    """Checks the sizes of `indices` and `values`, and returns the sizes of the output.
 
-    `names` has the names of the indices, the values, the axis and the size in messages.
-    `remedy` ends the message about indices of another size along the axis.
+    Messages call the indices, the values, the axis and the size by the four `names`.
+    `remedy` ends the message about indices whose size along the axis is not 1.
     """
     index_name, values_name, axis_name, size_name = names
     if indices[axis] != 1:
@@ -180,8 +182,8 @@ def check_sizes(
             f"{values_name} has sizes {show(values)}; it must have at least 2 "
             "elements, off and on."
         )
-    # In 32 bits, the sum of the largest index and a larger size would wrap around in
-    # `position_of`. JAX takes symbolic sizes to be below 2^31, too.
+    # With a larger size, `position_of` could wrap around in 32 bits. JAX takes symbolic
+    # sizes to be below 2^31, too.
     too_large = isinstance(size, int) and size >= 2**31
     if too_large or not decide_at_most(1, size):
         raise ArgumentError(f"{size_name} is {size}; it must be in [1, 2^31).")
@@ -189,15 +191,15 @@ def check_sizes(
 
 
 def position_of(index: Array, size: int) -> Array:
-    """Returns the position that each index lights, from the end if it is negative.
+    """Returns the position that each index turns on: index + size for a negative index.
 
     The type of a signed `index` must hold `size`. We read its bits as an unsigned
     number, and take the smaller of index and index + size:
 
-    - index >= 0: the sum does not wrap around, and the index is smaller;
-    - -size <= index < 0: the sum wraps around to the position;
-    - index < -size: the sum does not wrap around. The index stays, is at least `size`,
-      and lights nothing.
+    - index >= 0: the sum does not wrap around, so the index is smaller;
+    - -size <= index < 0: the sum wraps around to the position, which is smaller;
+    - index < -size: the sum does not wrap around, so the index is smaller. As an
+      unsigned number, it is at least `size`, and turns nothing on.
     """
     if not jnp.issubdtype(index.dtype, np.signedinteger):
         return index
@@ -209,7 +211,7 @@ def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
     """Returns where(condition, on, off) of two scalars: off ^ condition * (on ^ off).
 
     A select of two scalars keeps XLA from its softmax fusion, which the mean loss of
-    smoothed labels needs. This form does not.
+    smoothed labels needs. These operations on bits allow the fusion.
     """
     on_bits = as_bits(on)
     off_bits = as_bits(off)
@@ -224,8 +226,7 @@ class OneHotDesc(OperatorDesc[Array]):
     All three tensors have the same rank.
 
     Attributes:
-      indices_tensor: the indices. It has the sizes of the output, but 1 along
-        `axis`.
+      indices_tensor: the indices, of the output's sizes, but of size 1 along `axis`.
       values_tensor: at least two elements. The first two are off and on.
       output_tensor: a tensor of the type of `values_tensor`.
       axis: the dimension of the sequences, at least 0 and less than the rank.
@@ -258,8 +259,8 @@ class OneHotDesc(OperatorDesc[Array]):
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the indices, with the output's size along the axis."""
-        # ONNX Runtime gives ValuesTensor rank 4 beside tensors of any rank. The
-        # page forbids that.
+        # The page requires this. ONNX Runtime gives ValuesTensor rank 4 beside tensors
+        # of any rank.
         indices, values, output = (tensor.sizes for tensor in self.tensors().values())
         rank = len(indices)
         ranks = {
@@ -268,7 +269,8 @@ class OneHotDesc(OperatorDesc[Array]):
             "OutputTensor": len(output),
         }
         require_same("dimension counts", ranks)
-        # The C field is unsigned. Only the function takes an axis from the end.
+        # The C field is unsigned. Only the function counts a negative axis from the
+        # end.
         if not 0 <= self.axis < rank:
             raise ArgumentError(
                 f"Axis is {self.axis}; it must be in [0, {rank}), as "
