@@ -146,7 +146,7 @@ def _as_mode(mode: Any) -> PaddingMode:
 def _padding(
     x: Array, value: Array | None, start: Pads, end: Pads, mode: PaddingMode
 ) -> Array:
-    check_padding((X, START, END), x.shape, start, end, mode)
+    _padded_sizes(x.shape, start, end, mode)
     operands = [x]
     if value is not None:
         # All operands of a primitive have the same rank (`_primitive`, normal form).
@@ -155,22 +155,14 @@ def _padding(
     return output
 
 
-def check_padding(
-    names: tuple[str, ...],
-    sizes: tuple[int, ...],
-    start: Pads,
-    end: Pads,
-    mode: PaddingMode,
+def _padded_sizes(
+    sizes: tuple[int, ...], start: Pads, end: Pads, mode: PaddingMode
 ) -> tuple[int, ...]:
-    """Checks the padding against the input's `sizes`, and returns the output's sizes.
-
-    Messages call the input and both paddings by the three `names`.
-    """
-    input_name, start_name, end_name = names
-    for name, pads in (start_name, start), (end_name, end):
+    """Checks the padding of an input, and returns the output's sizes."""
+    for name, pads in ((START, start), (END, end)):
         if len(pads) != len(sizes):
             raise ArgumentError(
-                f"{name} is {show(pads)}, while {input_name} has sizes "
+                f"{name} is {show(pads)}, while {X} has sizes "
                 f"{show(sizes)}; write one integer for each axis, and 0 where nothing "
                 "is added."
             )
@@ -193,7 +185,7 @@ def check_padding(
     for axis, size in enumerate(sizes):
         if padded[axis] != size and not decide_at_most(1, size):
             raise ArgumentError(
-                f"{input_name} has sizes {show(sizes)}; {mode.name} has nothing to "
+                f"{X} has sizes {show(sizes)}; {mode.name} has nothing to "
                 f"repeat along axis {axis}, whose size is 0. Only CONSTANT can pad it."
             )
     return padded
@@ -361,7 +353,6 @@ def _check_fields(
     desc: PaddingDesc | Padding1Desc, level: FeatureLevel
 ) -> tuple[int, ...]:
     """Checks the fields that both descriptors have, and returns the output's sizes."""
-    sizes = desc.input_tensor.sizes
     mode = desc.padding_mode
     # These modes are newer than the operator.
     newer = {
@@ -375,5 +366,5 @@ def _check_fields(
             f"{first_level.label} on, while the feature level asked for is "
             f"{level.label}."
         )
-    names = "tensor 'InputTensor'", "StartPadding", "EndPadding"
-    return check_padding(names, sizes, desc.start_padding, desc.end_padding, mode)
+    sizes = desc.input_tensor.sizes
+    return _padded_sizes(sizes, desc.start_padding, desc.end_padding, mode)

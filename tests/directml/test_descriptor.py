@@ -103,7 +103,7 @@ def test_the_first_of_several_errors():
             {"input_tensor": tensor("FLOAT32", 2, 3)},
         ),
         ("mismatched tensor data types", {"output_tensor": tensor("FLOAT32", 9, 9)}),
-        ("StartPadding is {-1,0}", {"start_padding": (1, 0)}),
+        ("(StartPadding) is {-1,0}", {"start_padding": (1, 0)}),
         ("'OutputTensor' has {9,9}", {"output_tensor": tensor("FLOAT32", 3, 5)}),
     ):
         error = TypeError if text.startswith("Dimension") else DescriptorError

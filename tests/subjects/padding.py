@@ -193,12 +193,15 @@ ERRORS = [
     # Fault: only the first list behind a count is checked.
     _desc("DimensionCount is 2, while EndPadding has 1 el", end_padding=(0,)),
     _desc(
-        ": StartPadding is {1}, while...has sizes {",
+        ": start_padding (StartPadding) is {1}, while...has sizes {",
         dimension_count=1,
         start_padding=(1,),
         end_padding=(0,),
     ),
-    _desc(": EndPadding is {0,-2}; no element may be negative", end_padding=(0, -2)),
+    _desc(
+        ": end_padding (EndPadding) is {0,-2}; no element may be negative",
+        end_padding=(0, -2),
+    ),
     _typed(
         "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both",
         padding_value_data_type=dmljax.DataType.FLOAT16,
