@@ -1,5 +1,5 @@
 """DirectML's own terms: tensors in buffers, feature levels, structs, JSON, descriptors.
 
-Nothing here knows an operator. Its descriptor stands below its function, in the file of
-the operator. Model files are in `_model`.
+The files here know no single operator. The descriptor of an operator stands below its
+function, in the operator's file. Model files are read in `_model`.
 """

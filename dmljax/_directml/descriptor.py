@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     # The type of the result: an array, or a NamedTuple of several.
     Result = TypeVar("Result", default=Any)
 else:
-    # Python's own TypeVar has a default from 3.13 on. Only type checkers need one.
+    # Python's own TypeVar takes a default from 3.13 on. Only type checkers need it.
     Result = typing.TypeVar("Result")
 
 
-# The checks of a field, by its type.
+# The function that checks a field's value, by the field's type.
 CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {
     int: as_integer,
     tuple[int, ...]: as_sizes,
@@ -57,21 +57,21 @@ CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {
 class OperatorDesc(abc.ABC, Generic[Result]):
     """The base class of the operator descriptors.
 
-    You may write any sequence for a tuple, and the number for a member of an enum.
+    In a descriptor, you may write any sequence for a tuple, and a number for a member
+    of an enum.
 
-    To describe another operator, write a subclass. Its fields are the fields
-    of the C struct, in snake_case and in its order. The checks read the class variables
-    below. `evaluate` calls the operator's function, and `output_shapes` checks rules
-    that the function lacks. The type parameter ``Result`` is the type of its
-    result.
+    To describe another operator, write a subclass. Give it the fields of the C struct,
+    in the same order and in snake_case, and the class variables below, which the checks
+    read. `evaluate` calls the operator's function, and the type parameter ``Result`` is
+    the type of its result. `output_shapes` checks rules that the function lacks.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
       support: by feature level and by the C name of a tensor, the least and the
         greatest number of its dimensions, and its data types.
       outputs: the names of the fields that are output tensors.
-      same_type: the names of the tensors that must have the same data type, if they are
-        there.
+      same_type: the names of the fields whose tensors must have the same data type. A
+        tensor that is None is ignored.
 
     >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc
     >>> vector = TensorDesc(DataType.FLOAT32, (3,))
@@ -92,7 +92,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         """Makes the subclass a dataclass."""
         super().__init_subclass__()
         # Tracebacks and pickles of our descriptors show the public module. A user's
-        # class keeps its own module, where typing.get_type_hints looks names up.
+        # class keeps its own: typing.get_type_hints looks names up in the module.
         if cls.__module__.startswith("dmljax."):
             cls.__module__ = "dmljax"
         dataclasses.dataclass(frozen=True)(cls)
@@ -114,19 +114,19 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
         """Computes the logical outputs for the logical inputs.
 
-        A compiled function calls this method. A logical tensor has the sizes of its
-        description, whatever the strides.
+        A compiled function calls this method. A logical tensor is an array of the sizes
+        of its description, whatever the strides.
 
         Args:
-          arrays: the present input tensors, in the order of the struct.
+          arrays: the input tensors that are not None, in the order of the struct.
         """
 
     def tensors(self) -> dict[str, TensorDesc]:
-        """Returns the present tensors by field name, in order."""
+        """Returns the tensors that are not None, by field name, in order."""
         return {n: t for n, t in vars(self).items() if isinstance(t, TensorDesc)}
 
     def input_tensors(self) -> dict[str, TensorDesc]:
-        """Returns the present input tensors by field name."""
+        """Returns the input tensors that are not None, by field name."""
         return {n: t for n, t in self.tensors().items() if n not in self.outputs}
 
     def output_tensors(self) -> dict[str, TensorDesc]:
@@ -141,10 +141,10 @@ class OperatorDesc(abc.ABC, Generic[Result]):
           TypeError: if a field must be an integer or a sequence, and is not.
         """
         tensors = self.tensors()
-        named = {c_name(name): tensor for name, tensor in tensors.items()}
+        by_c_name = {c_name(name): tensor for name, tensor in tensors.items()}
         # Each check relies on the checks before it.
         with Naming(self.operator):
-            counting, count = "", 0
+            count_name, count = "", 0
             for name, field in fields_of(type(self)).items():
                 value = getattr(self, field.name)
                 if value is None and field.default is None:
@@ -159,23 +159,24 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                         f"{name} is {as_python(value)}; it must be {must_be}."
                     )
                 # In C, a count stands before the lists that have this length.
+                is_list = field.type == tuple[int, ...]
                 if name.endswith("Count"):
-                    counting, count = name, value
-                elif counting and field.type == tuple[int, ...] and len(value) != count:
+                    count_name, count = name, value
+                elif is_list and count_name and len(value) != count:
                     raise ArgumentError(
-                        f"{counting} is {count}, while {name} has {len(value)} "
+                        f"{count_name} is {count}, while {name} has {len(value)} "
                         "elements; both must be the same."
                     )
             # The tensors, each by itself, and then their types.
             for name, tensor in tensors.items():
                 check_tensor(c_name(name), tensor, output=name in self.outputs)
-            check_support(self.support, level, named)
-            for name, tensor in named.items():
+            check_support(self.support, level, by_c_name)
+            for name, tensor in by_c_name.items():
                 check_x64(f"tensor '{name}'", tensor.dtype)
             same = (name for name in self.same_type if name in tensors)
             types = {c_name(name): tensors[name].dtype for name in same}
             require_same("data types", types)
-            # The sizes that the inputs and attributes give.
+            # The outputs' sizes, which follow from the inputs and attributes.
             shapes = self.output_shapes(level)
             for name, shape in zip(self.outputs, shapes, strict=True):
                 sizes = tensors[name].sizes
@@ -187,7 +188,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                     )
 
     def check_value_type(self, data_type: DataType, name: str) -> None:
-        """Requires the output's data type as the type of a scalar field."""
+        """Requires that `data_type`, the field `name`, is the output's type."""
         first = self.outputs[0]
         output = getattr(self, first)
         if data_type != output.data_type:
@@ -199,12 +200,12 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     def scalar(
         self, name: str, value: int | float, *, is_float: bool = False
     ) -> Array | np.ndarray:
-        """Returns an attribute as an operand of the output's type.
+        """Returns the value of field `name` as a scalar of the output's type.
 
         Pass `is_float` for a FLOAT of the C struct. The value is then rounded to
         float32, and for an integer tensor truncated toward zero, as the page of PADDING
-        says. No page gives the result for NaN, or out of range. We chose JAX's own
-        cast: the value saturates, and NaN gives 0.
+        says. No page says what becomes of NaN and of values out of range. We chose
+        JAX's own cast: a value saturates, and NaN becomes 0.
 
         Raises:
           DescriptorError: if the type can't hold the value.

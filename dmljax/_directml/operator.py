@@ -1,7 +1,8 @@
-"""`create_operator` and its result, an `Operator`: a descriptor to call.
+"""`create_operator` and its result, an `Operator`: a descriptor that can be called.
 
-Here arrays are checked against their tensors, and read and written through strides. The
-rules for descriptors are in `descriptor`, and `evaluate` computes the result.
+A call checks arrays against their tensors, and reads and writes them through strides.
+The rules for descriptors are in `descriptor`, and `evaluate` of a descriptor computes
+the result.
 """
 
 from __future__ import annotations
@@ -45,13 +46,12 @@ class Operator(Generic[Result]):
     a ``NonzeroCoordinates``. It works inside jit, vmap and grad.
 
     If a tensor has no strides, its array has the sizes of the tensor. If a tensor has
-    strides, its array is a flat buffer, with at least as many elements as the
-    strides span. In the buffer of an output, the elements that are not in the tensor
-    hold 0.
+    strides, its array is a flat buffer, with at least as many elements as the strides
+    span. In the buffer of an output, elements outside of the tensor are 0.
 
-    Operators with equal descriptors and feature levels are equal and have the same
-    hash; here a NaN equals itself, and 0.0 differs from -0.0. So an operator can be a
-    static argument of ``jax.jit``. It can also be pickled.
+    An operator has a hash, and can be a static argument of ``jax.jit``. Operators with
+    equal descriptors and feature levels are equal; here a NaN equals itself, and 0.0
+    differs from -0.0. An operator can also be pickled.
 
     Attributes:
       desc: the descriptor.
@@ -78,7 +78,7 @@ class Operator(Generic[Result]):
     feature_level: FeatureLevel = FeatureLevel.V6_4
 
     def __post_init__(self) -> None:
-        """Checks the descriptor, so that every operator is legal."""
+        """Checks the descriptor: there are no operators with an illegal one."""
         if not isinstance(self.desc, OperatorDesc):
             raise TypeError(
                 "create_operator: desc must be an operator descriptor such as "
@@ -102,8 +102,8 @@ class Operator(Generic[Result]):
             tensors = self.desc.input_tensors().values()
             converted = []
             for name, tensor, array in zip(names, tensors, arrays, strict=True):
-                # The type comes first: for an array of 64 bits, `as_array` suggests x64
-                # mode, which does not help if the tensor has 32.
+                # We check this type before `as_array`, which suggests x64 mode for
+                # 64-bit arrays: this would not help if the tensor has 32-bit elements.
                 if type(array) is np.ndarray and array.dtype in WIDE:
                     _check_type(name, tensor, array.dtype)
                 array = as_array(f"tensor '{name}'", array, strict=True)
@@ -113,7 +113,7 @@ class Operator(Generic[Result]):
 
     def __eq__(self, other: object) -> bool:
         """Whether both have equal descriptors and the same feature level."""
-        # JAX compares static arguments in every call, and mostly with the same object.
+        # JAX compares static arguments in every call, mostly an object with itself.
         if self is other:
             return True
         return isinstance(other, Operator) and self._identity == other._identity
@@ -122,8 +122,7 @@ class Operator(Generic[Result]):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # Without this, a pickle would have the cached properties: a hash differs from
-        # process to process.
+        # A pickle has no cached properties: the hash is another one in each process.
         return Operator, (self.desc, self.feature_level)
 
     # Every call reads these properties, so they are computed once.
@@ -138,7 +137,7 @@ class Operator(Generic[Result]):
         for field in fields_of(type(self.desc)).values():
             value = getattr(self.desc, field.name)
             if isinstance(value, (int, float, np.number)):
-                # A NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
+                # So a NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
                 if math.isnan(value):
                     value = np.float64(value).tobytes()
                 elif value == 0:
@@ -197,7 +196,7 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
             array_name = f"The array for tensor '{name}'"
             sizes = {"the descriptor": tensor.sizes, array_name: array.shape}
             require_same("sizes", sizes, remedy="")
-        # A buffer may be longer than the tensor, as a resource of DirectML may be.
+        # As in DirectML, a buffer may be longer than its tensor.
         elif array.ndim != 1 or array.shape[0] < tensor.extent:
             raise ArgumentError(
                 f"tensor '{name}' has strides, so its array must be a flat buffer of "
@@ -210,21 +209,21 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
     written = []
     outputs = desc.output_tensors().values()
     for tensor, value in zip(outputs, results, strict=True):
-        # A failure is a fault of dmljax.
+        # Only a wrong `evaluate` fails these checks.
         chex.assert_shape(value, tensor.sizes)
         chex.assert_type(value, tensor.dtype)
         if tensor.strides is not None:
             buffer = jnp.zeros(tensor.buffer_length, tensor.dtype)
             value = write(tensor, value, buffer)
         written.append(value)
-    # An operator with several outputs returns a NamedTuple, which may have static data.
+    # Several outputs are a NamedTuple: we keep its class and its static data.
     if hasattr(results, "_make"):
         return jax.tree.unflatten(jax.tree.structure(results), written)
     return written[0]
 
 
 def _check_type(name: str, tensor: TensorDesc, dtype: np.dtype) -> None:
-    """Requires an array of its tensor's type."""
+    """Requires that `dtype`, the type of an array, is the type of its tensor."""
     types = {"the descriptor": tensor.dtype, f"The array for tensor '{name}'": dtype}
     remedy = cast_hint("array", dtype, tensor.dtype)
     require_same("data types", types, remedy)

@@ -14,19 +14,20 @@ from dmljax._types import index_mode, packed_strides
 
 
 def read(tensor: TensorDesc, buffer: Array) -> Array:
-    """Returns the logical tensor of a flat buffer: an array with the tensor's sizes."""
+    """Returns the *logical* tensor in a flat buffer: an array of the tensor's sizes."""
     sizes = tensor.sizes
     strides = tensor.element_strides
     if strides == packed_strides(sizes):
         return buffer[: tensor.extent].reshape(sizes)
-    # Axes with stride 0 are broadcast, not gathered: their gradient is then a sum, not
-    # a scatter-add, whose order of summation may change from run to run.
+    # We broadcast along axes with stride 0, and gather along the others. The gradient
+    # along an axis that is broadcast is a sum. A scatter-add could sum in another order
+    # in the next run.
     distinct = list(sizes)
     for axis, stride in enumerate(strides):
         if stride == 0:
             distinct[axis] = 1
-    # The gather's transpose is a scatter-add. XLA may run it in parallel, without
-    # atomic additions, where it knows that no two elements share an offset.
+    # The gather's transpose is a scatter-add. If XLA knows that no two elements share
+    # an offset, it may run the scatter in parallel without atomic additions.
     with index_mode(tensor.extent, buffer.size) as integer:
         dense = buffer.at[_offsets(tensor, distinct, integer)].get(
             mode="promise_in_bounds", unique_indices=steps_over(distinct, strides)
@@ -53,7 +54,8 @@ def _offsets(tensor: TensorDesc, sizes: Sequence[int], integer: np.dtype) -> Arr
     """Returns dot(c, strides) for every coordinate c of `sizes`."""
     offsets = jnp.zeros(sizes, integer)
     for axis, stride in enumerate(tensor.element_strides):
-        # The stride of a size of 1 counts for nothing, and may be too large for int32.
+        # Along a size of 1, the only coordinate is 0: the stride has no effect, and may
+        # be too large for int32.
         if sizes[axis] > 1:
             step = jnp.asarray(stride, integer)
             offsets += lax.broadcasted_iota(integer, sizes, axis) * step

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from dmljax._arguments import is_sequence, unwrap_integer
 from dmljax._check import is_number_of
 
-# The default of a required field, and a value that an object of JSON lacks.
+# Stands for the default of a required field, and for a value that a JSON object lacks.
 MISSING = inspect.Parameter.empty
 
 
@@ -22,7 +22,7 @@ class Field(NamedTuple):
     """A field of a struct."""
 
     name: str
-    type: Any  # without None
+    type: Any  # int for the hint int | None
     default: Any  # MISSING for a required field
 
 
@@ -39,7 +39,7 @@ def c_name(name: str) -> str:
 def fields_of(cls: Any) -> Mapping[str, Field]:
     """Returns the fields of a struct, in order, by their names in C or in a file.
 
-    A field that may be None gets the default None here, even if its class has none.
+    A field that may be None has the default None here, even if its class requires it.
     """
     hints = typing.get_type_hints(cls, include_extras=True)
     fields = {}
@@ -58,9 +58,11 @@ def fields_of(cls: Any) -> Mapping[str, Field]:
 
 
 def convert_fields(struct: Any) -> None:
-    """Makes integers of NumPy's and JAX's, tuples of sequences, and enums of numbers.
+    """Converts the fields of a new struct to the types of their hints, in place.
 
-    Other values stay. The checks then refuse them, in messages that name the operator.
+    NumPy's and JAX's integers become Python's, sequences become tuples, and numbers
+    become members of enums. Other values stay: the checks refuse them later, in
+    messages that name the operator.
     """
     cls: Any = type(struct)
     for field in fields_of(cls).values():

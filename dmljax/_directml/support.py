@@ -1,7 +1,7 @@
 """Feature levels and support tables: the ranks and types of tensors at each level.
 
-An operator declares its table beside its descriptor, as data. The functions take every
-type and rank that JAX has.
+An operator declares its table in its descriptor, as data. A table limits descriptors
+only: the public functions take every type and rank that JAX has.
 """
 
 import enum
@@ -66,18 +66,18 @@ UP_TO_64_BITS = (
 UP_TO_32_BITS = tuple(t for t in UP_TO_64_BITS if t.dtype.itemsize <= 4)
 
 # By feature level and by the C name of a tensor: the least and the greatest number of
-# its dimensions, and its data types. A missing level has the entry of the newest level
-# before. Before the first level, the operator does not exist.
+# its dimensions, and its data types. A level that is missing has the entry of the level
+# before it. Before the first level, the operator does not exist.
 SupportTable = Mapping[
     FeatureLevel, Mapping[str, tuple[int, int, tuple[DataType, ...]]]
 ]
 
 
 def support_table(*groups: str, **levels: tuple[Any, ...]) -> SupportTable:
-    """Makes the table of tensors that have the same ranks.
+    """Makes the support table of an operator whose tensors all have the same ranks.
 
-    Each of `groups` names tensors of the same types. A level has the least and the
-    greatest number of dimensions, and the types of each group.
+    Each of `groups` names tensors of the same types. A level gives the least and the
+    greatest rank of all tensors, and then the types of each group.
 
     >>> table = support_table("InputTensor OutputTensor", V2_0=(4, 5, FLOATS))
     >>> table[FeatureLevel.V2_0]["OutputTensor"] == (4, 5, FLOATS)
@@ -98,14 +98,14 @@ def check_support(
     level: FeatureLevel,
     tensors: Mapping[str, TensorDesc],
 ) -> None:
-    """Requires ranks and types of all tensors with support at `level`."""
+    """Requires that `level` supports the ranks and the types of all tensors."""
     first = min(table)
     if level < first:
         raise ArgumentError(
             f"the operator exists from feature level {first.label} on, "
             f"while the feature level asked for is {level.label}."
         )
-    # An entry is complete: it replaces the entries of earlier levels.
+    # The newest entry is complete, and replaces the entries of earlier levels.
     entry = table[max(each for each in table if each <= level)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():

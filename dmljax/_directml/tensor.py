@@ -29,7 +29,7 @@ class DataType(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # The prefix of each name in C; the other enums follow a common rule.
+    # The prefix of the names in C, an exception to the rule of `json.enum_prefix`.
     C_PREFIX = enum.nonmember("DML_TENSOR_DATA_TYPE_")
 
     UNKNOWN = 0
@@ -56,9 +56,9 @@ class DataType(enum.IntEnum):
 class TensorFlags(enum.IntFlag, boundary=enum.STRICT):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
-    OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. Only
-    model files use the flag here: a dispatchable binds such a tensor once, and commands
-    may not bind it again.
+    OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. Here the
+    flag has a meaning only in model files: a dispatchable binds such a tensor once, and
+    commands may not bind it again.
 
     >>> TensorFlags.OWNED_BY_DML == 1
     True
@@ -84,7 +84,7 @@ class TensorDesc:
       strides: one stride for each size, in elements and not negative; None for a packed
         tensor. The elements of an output must not overlap.
       total_tensor_size_in_bytes: the size of the buffer, in bytes, at least
-        `implied_size_in_bytes`. None stands for the elements that the strides span.
+        `implied_size_in_bytes`. None stands for the bytes that the strides span.
       flags: NONE or OWNED_BY_DML.
       guaranteed_base_offset_alignment: 0, or a number of bytes that is a power of two
         and not smaller than an element.
@@ -130,7 +130,7 @@ class TensorDesc:
 
     @property
     def element_strides(self) -> tuple[int, ...]:
-        """The strides in elements. Those of a packed tensor follow from its sizes."""
+        """The strides in elements. For a packed tensor, they follow from its sizes."""
         if self.strides is None:
             return packed_strides(self.sizes)
         return self.strides
@@ -143,8 +143,8 @@ class TensorDesc:
 
     @property
     def implied_size_in_bytes(self) -> int:
-        """The bytes for sizes and strides, rounded up to a multiple of 4."""
-        # Python's integers do not overflow, as the 32-bit sums of other tools do.
+        """The bytes that the strides span, rounded up to a multiple of 4."""
+        # Python's integers can't overflow, unlike the 32-bit sums of other tools.
         return -(-self.extent * self.dtype.itemsize // 4) * 4
 
     @property
@@ -158,10 +158,10 @@ class TensorDesc:
 def steps_over(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether each stride steps over all elements of the axes with smaller strides.
 
-    If so, no two elements share an offset. The usual layouts fulfil this:
-    packed, transposed, channels last, with gaps. We refuse a few odd ones without a
-    shared offset, such as sizes {4,3} with strides {3,4}: whether elements share an
-    offset is a subset sum, which takes exponential time in general.
+    If so, no two elements share an offset. This holds for the usual layouts: packed,
+    transposed, channels last, with gaps. It does not hold for a few layouts in which no
+    elements share an offset either, such as sizes {4,3} with strides {3,4}: an exact
+    answer is a subset sum, which takes exponential time in general.
 
     >>> steps_over((2, 3), (1, 2)), steps_over((2, 3), (2, 1))
     (True, False)
@@ -230,10 +230,10 @@ def check_tensor(
 
 
 def _check_strides(has: str, tensor: TensorDesc, *, output: bool) -> None:
-    """Checks the strides. Errors begin with `has`, as in `check_tensor`.
+    """Enforces the rules for explicit strides. Errors begin with `has`.
 
-    Elements of an input may share offsets. Its extent has no limit, because only its
-    elements are read.
+    Elements of an input may share offsets. The extent of an input has no limit, because
+    only its elements are read.
     """
     strides = tensor.element_strides
     both = f"sizes {show(tensor.sizes)} and strides {show(strides)}"
@@ -245,12 +245,12 @@ def _check_strides(has: str, tensor: TensorDesc, *, output: bool) -> None:
         )
     if not output:
         return
-    # The buffer of an output is allocated, so its length is limited like a tensor's.
-    most = f"an output spans at most {MAX_ELEMENTS}."
+    # The buffer of an output is allocated, so its length has the limit of a tensor.
+    limit = f"an output spans at most {MAX_ELEMENTS}."
     if tensor.extent > MAX_ELEMENTS:
         raise ArgumentError(
             f"{has} {both}, which span {show(tensor.extent)} elements of a buffer; "
-            f"{most}"
+            f"{limit}"
         )
     # Elements must not share an offset: no page defines the result.
     if not steps_over(tensor.sizes, strides):
@@ -262,5 +262,5 @@ def _check_strides(has: str, tensor: TensorDesc, *, output: bool) -> None:
     if type(total) is int and tensor.buffer_length > MAX_ELEMENTS:
         raise ArgumentError(
             f"{has} TotalTensorSizeInBytes {as_python(total)}, a buffer of "
-            f"{show(tensor.buffer_length)} elements; {most}"
+            f"{show(tensor.buffer_length)} elements; {limit}"
         )
