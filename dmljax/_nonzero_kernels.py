@@ -1,8 +1,9 @@
 """The kernels of NONZERO_COORDINATES, and the choice between them and XLA's form.
 
 Only this operator has kernels: XLA has good code for the other operators, and can't
-fuse a kernel (docs/how_to/implementation.md). A kernel is chosen, and its module is
-imported, when a call is lowered: not every JAX has the modules that a kernel needs.
+fuse a kernel with the operations around it (docs/how_to/implementation.md). A kernel is
+chosen, and its module is imported, when a call is lowered: not every JAX has the
+modules that a kernel needs.
 """
 
 import functools
@@ -26,8 +27,8 @@ from dmljax._types import Form
 # The caller's wish for a form. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 
-# The oldest GPUs for implementation="pallas". Older versions of Mosaic GPU start every
-# kernel with instructions that older GPUs lack.
+# The least compute capability for implementation="pallas". Before JAX 0.11.2, Mosaic
+# GPU starts every kernel with instructions of capability 9.0.
 LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
 # A kernel is the default if an operand or an output has this number of elements: small
 # programs gain nothing, and compile more slowly (docs/development/lab_notes.md, "The
@@ -48,7 +49,7 @@ def _kernel_of(platform: str, flags: Any, **static: Any) -> Form | None:
     return kernel_of(flags.shape, **static)
 
 
-# The kernels by platform. Tests also have a kernel for "cpu".
+# The kernels by platform. The tests add a kernel for "cpu".
 KERNELS: dict[str, Callable[..., Form | None]] = {
     platform: functools.partial(_kernel_of, platform) for platform in ("cuda", "tpu")
 }
@@ -79,7 +80,7 @@ def choose_kernel(
         return None
     sizes = [array.size for array in types_of(context)]
     if any(isinstance(n, int) and n >= least for n in sizes):
-        # We have run no kernel on older GPUs.
+        # The kernel has not run on older GPUs.
         found = _find_kernel(platform, context, (9, 0), **static)
         return None if isinstance(found, str) else found
     return None
@@ -98,13 +99,14 @@ def _find_kernel(
         return divided
     flags, *_ = arrays = types_of(context)
     sizes = [size for array in arrays for size in array.shape]
-    # We ask this machine's GPUs, though a program may be compiled for another's: JAX
+    # We ask the GPUs of this machine, though a program may be compiled for another: JAX
     # tells a lowering rule at most the target's name, and only for operands on a mesh.
     capability = compute_capability()
     if not all(isinstance(size, int) for size in sizes):
         problem = "the sizes are symbolic; a kernel needs numbers"
     elif platform not in KERNELS:
-        # JAX does not say the name of a platform without a lowering rule.
+        # The lowering rule of "" serves all platforms without a rule of their own, and
+        # JAX does not tell it their names.
         named = f"the platform {platform!r}" if platform else "this platform"
         problem = f"there is no kernel for {named}"
     elif platform == "cuda" and code_per_thread() is None:

@@ -1,20 +1,19 @@
 """The kernel of NONZERO_COORDINATES for TPUs, through Mosaic; not public.
 
-XLA would scatter, for which a TPU has no instruction. So the kernel finds the bit word
-of each row, and XLA does the rest of `nonzero_words`. For example, with bit words of 4
-elements:
+A TPU has no instruction for the scatter of `nonzero_words`. So the kernel finds the bit
+word of each row, and XLA does the rest. For example, with bit words of 4 elements:
 
     bit words    0110   0000   1101      the first row of each is 0, 2 and 2
     rows         0110 0110 | 1101 1101 1101
 
-The kernel visits the bit words in order, and overwrites all rows of one or two
-registers from the first row on. The next bit word overwrites the rows behind its own
-first row.
+The kernel visits the bit words in order. Each one overwrites all rows of one or two
+registers from its first row on. Then the next one overwrites the rows from its own
+first row on.
 
-A *register* of a TPU has 128 *lanes*. Pallas copies *blocks* of arrays into fast
-memory, and scalars into a memory of their own, SMEM
+A *register* here has 128 *lanes*. Pallas copies *blocks* of arrays into fast memory,
+and scalars into a memory of their own, SMEM
 (https://docs.jax.dev/en/latest/pallas/tpu/details.html). We have not run the kernel on
-a chip: docs/how_to/implementation.md says how we checked it.
+a TPU: docs/how_to/implementation.md says how we checked it.
 """
 
 import functools
@@ -56,21 +55,23 @@ def compact(words: Array, starts: Array, rows: int) -> Array:
     `words` and `starts` are (lines, bit words of a line).
     """
     lines, width = words.shape
-    most = lines * (rows + BIT_WORD)  # the last bit word of a line may have more
+    # The last bit word that we need of a line may have set bits past the rows.
+    most = lines * (rows + BIT_WORD)
     words = jnp.where(starts < rows, words, 0)
     count = lax.population_count(words).sum(1, dtype=np.uint32)
     ends = jnp.cumsum(count)
-    # The kernel takes all lines for a single line without gaps.
+    # For the kernel, all lines are a single line: their rows lie without gaps.
     begin = ends - count
     first = begin[:, None] + jnp.minimum(starts, count[:, None])
     bits, places = _fill_forward(words.ravel(), first.ravel(), ends[-1:], most)
     before = places % np.uint32(BIT_WORD)
     offset = (places - before + find_bit(bits, before)).ravel()
-    # Indices of type uint32 and few rows may end the process: the compiler mixes types.
+    # With uint32 indices and few rows, the compiler mixes the types of indices, and may
+    # end the process.
     start = begin.astype(np.int32)
     of_line = jax.vmap(lambda i: lax.dynamic_slice(offset, (i,), (rows,)))(start)
-    line = lax.iota(np.uint32, lines) * np.uint32(width * BIT_WORD)
-    return jnp.where(valid_rows(count, rows), of_line - line[:, None], 0)
+    origin = lax.iota(np.uint32, lines) * np.uint32(width * BIT_WORD)
+    return jnp.where(valid_rows(count, rows), of_line - origin[:, None], 0)
 
 
 # The form of the operator.
@@ -87,7 +88,7 @@ def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[A
     more = blocks * WORDS - words.size
     words = jnp.append(words, jnp.zeros(more, np.uint32))
     first = jnp.append(first, jnp.broadcast_to(count, more))
-    # The first row of each block, and the end of the last one.
+    # The first row of each block of bit words, and the number of all rows.
     bounds = jnp.append(first[::WORDS], count)
     rows = WORDS * BIT_WORD  # of a block
     of_scalars = pl.BlockSpec(

@@ -55,7 +55,7 @@ def lines(elements):
     A count may cut the values that a warp stores at once, a tile, a chunk, or a share.
     A line has full, empty and sparse tiles, and tiles with a run of ones.
     """
-    share = getattr(plan_of(elements), "share", 0)  # short lines have none
+    share = getattr(plan_of(elements), "elements_of_share", 0)  # short lines have none
     tile = _nonzero_plan.TILE
     random = np.random.default_rng(0)
     offset = np.arange(elements)

@@ -1,11 +1,12 @@
 """Kernels for NVIDIA GPUs, through Mosaic GPU; not public.
 
-JAX describes both in https://docs.jax.dev/en/latest/pallas/gpu/reference.html.
+JAX describes kernels and Mosaic GPU
+(https://docs.jax.dev/en/latest/pallas/gpu/reference.html).
 
 Here, a kernel is written as the code of one *thread*. `_threads` has the operations of
 a thread, and `_launch` runs a kernel in all threads of all programs. On a CPU, the
-tests simulate both (tests/pallas/lockstep.py). The words of the parent package hold
-here, and these:
+tests simulate the two modules (tests/pallas/lockstep.py). These words join the words of
+the parent package:
 
 - *warp*: 32 threads, which run together and can exchange numbers. A thread is a *lane*
   of its warp.
@@ -14,11 +15,9 @@ here, and these:
   all threads of one program.
 - *word*: 32 bits of memory: one, two or four neighbouring elements. The first element
   has the lowest bits.
-- *post*: a word by which a program tells a number to others.
+- *post*: a word in memory, by which a program tells a number to other programs.
 
 The files `_nonzero_*` define their own words at their beginning.
-
-Words belong here, and names for several files. Operations of a thread do not.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,6 +1,6 @@
-"""The launch of kernels for NVIDIA GPUs: the code of a thread, in all threads.
+"""Launches kernels for NVIDIA GPUs: runs the code of a thread in all threads.
 
-Here belongs how Pallas runs such code. `_threads` has the operations of a thread.
+`_threads` has the operations of a thread.
 """
 
 from collections.abc import Callable, Sequence
@@ -33,10 +33,10 @@ def launch_threads(
 
     - a `_threads.Threads`, or the simulator's;
     - a memory of each operand;
-    - if there are `posts`, a memory of as many words, by which programs tell each other
-      numbers. They hold 0 when the launch begins;
+    - unless `posts` is 0, a memory of this number of words, by which programs tell each
+      other numbers. The words hold 0 when the launch begins;
     - a memory of each output;
-    - a memory of each of `shared`, the sizes and types of each program's memories;
+    - a shared memory for each size and type in `shared`;
     - `static` as keywords, among them the plan.
 
     The kernel is named `dmljax_{operator}` in a profile. Mosaic GPU starts threads in
@@ -75,10 +75,10 @@ def launch_threads(
             thread_name="warps",
         ),
         compiler_params=mosaic_gpu.CompilerParams(
-            # Kernels have barriers where they need them.
+            # Our kernels place their barriers themselves.
             unsafe_no_auto_barriers=True,
-            # The code is for one thread. Semantics for a group of warps would infer a
-            # layout of arrays, though there are none, and trace twice as long.
+            # The code is for one thread. The semantics for a group of warps would look
+            # for the layout of arrays that we don't have, and trace twice as long.
             lowering_semantics=mosaic_gpu.LoweringSemantics.Lane,
         ),
     )

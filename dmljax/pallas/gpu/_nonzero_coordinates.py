@@ -1,16 +1,16 @@
 """NONZERO_COORDINATES on a GPU: count, exchange counts, write.
 
 XLA packs the flags of a batch of lines, one bit for each element, and fuses the packing
-into the code of the mask. The kernel reads bits alone. The output has rows, one for
-each non-zero element, with a value for each *column* of the coordinates.
+into the code of the mask. The kernel reads only bits. The output has rows, one for each
+non-zero element, with a value for each *column* of the coordinates.
 
-A row belongs behind the rows of all earlier non-zeros of the line, so programs tell
-each other their counts. Each program has a *share* of a line, from reading to writing:
+A *share* is the part of a line that one program reads, and whose rows it writes. They
+belong behind the rows of all earlier shares, so programs tell each other their counts:
 
     input      0 5 0 0 | 0 0 0 0 | 7 1 0 2     shares of 4 in this drawing
     bit words    .x..      ....      xx.x      in shared memory
-    counts         1         0         3       posted to the programs behind
-    before         0         1         1       the sum of the counts before
+    counts         1         0         3       posted to the programs of later shares
+    before         0         1         1       the sum of the counts of earlier shares
     offsets      1                 8 9 11      in rows, from row `before` on
     zeros          3         4         1       fill as many rows, from the end on
 
@@ -19,10 +19,10 @@ it starts, so the programs of earlier shares have started, and they post their c
 before they wait: every program gets an answer
 (https://research.nvidia.com/publication/2016-03_single-pass-parallel-prefix-scan).
 
-A program need not know the number of non-zeros behind it. The rows past the count are
-the *tail*, and hold the fill value. They are divided among the programs, too: each
-fills as many as its share has zeros. If `size=` asks for fewer rows, those past the
-last are left out. With `fill=None`, nothing is filled.
+No program needs the counts of later shares. The rows past the count are the *tail*, and
+hold the fill value. They are divided among the programs, too: each fills as many as its
+share has zeros. If `size=` asks for fewer rows, no program writes the rows past `size`.
+With `fill=None`, nothing is filled.
 
 `_nonzero_forms` defines *bit words*. A *tile* is 1024 elements: a bit word for each
 thread of a warp. A *chunk* is one tile or four, which a warp loads at once. A share has
@@ -63,7 +63,7 @@ from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 
 
 def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
-    """Returns the kernel; None if lines have more shares than a grid has programs."""
+    """Returns the kernel, or None if a grid can't have as many programs as needed."""
     is_possible = plan_of(Layout.of(shape, **static)) is not None
     return nonzero_coordinates if is_possible else None
 
@@ -72,10 +72,10 @@ def kernel_of(shape: tuple[int, ...], **static: Any) -> Form | None:
 def nonzero_coordinates(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Finds the coordinates: a form of the operator."""
     plan = plan_of(layout)
-    assert plan is not None  # else `kernel_of` gives no kernel
+    assert plan is not None  # otherwise `kernel_of` returns no kernel
     counts, coordinates = launch_threads(
         find_in_tiles if isinstance(plan, ShortPlan) else find_in_shares,
-        pack(flags, plan.length).reshape(-1),
+        pack(flags, plan.padded_elements).reshape(-1),
         *([] if origin is None else [origin]),
         operator="nonzero_coordinates",
         programs=plan.programs,
@@ -88,7 +88,8 @@ def nonzero_coordinates(flags: Array, origin: Array | None, layout: Layout) -> O
         shared=plan.shared,
         plan=plan,
     )
-    if layout.rows > plan.rows:  # this is rare, and not worth a path in the kernel
+    # A `size` above the elements of a line is rare, and not worth code in the kernel.
+    if layout.rows > plan.rows:
         coordinates = coordinates.reshape(plan.lines, plan.rows, plan.columns)
         more = ((0, 0, 0), (0, layout.rows - plan.rows, 0), (0, 0, 0))
         coordinates = lax.pad(coordinates, np.uint32(plan.fill or 0), more)
@@ -103,8 +104,8 @@ def find_in_shares(t: Any, *memories: Any, plan: LongPlan) -> None:
     index = share % plan.programs_of_line  # of the share in its line
     _read_share(p, line, index)
     t.barrier()  # each warp sees the counts of all chunks
-    # Thread i of a warp has the sums of chunk i. Each warp computes them for itself.
-    chunks = plan.warps * plan.chunks
+    # Thread i of a warp has the numbers of chunk i. Each warp computes them for itself.
+    chunks = plan.warps * plan.chunks_of_warp
     has_chunk = p.lane < chunks
     loaded = p.chunk_counts.load(t.select(has_chunk, p.lane, 0))
     counts = t.select(has_chunk, loaded, 0)
@@ -114,7 +115,7 @@ def find_in_shares(t: Any, *memories: Any, plan: LongPlan) -> None:
     # The last program knows the count of the line.
     with t.when((index == plan.programs_of_line - 1) & (t.thread == 0)):
         p.counts.store(line, before + total)
-    offset = p.origin(line) + index * plan.share
+    offset = p.origin(line) + index * plan.elements_of_share
     starts = before + ends - counts
 
     def write(i: Any) -> None:
@@ -123,7 +124,7 @@ def find_in_shares(t: Any, *memories: Any, plan: LongPlan) -> None:
         with t.when(row < plan.rows):
             _write_chunk(p, line, row, count, offset, chunk)
 
-    t.loop(t.select(before < plan.rows, plan.chunks, 0), write)
+    t.loop(t.select(before < plan.rows, plan.chunks_of_warp, 0), write)
     _write_tail(p, line, index, before, total)
 
 
@@ -131,18 +132,18 @@ def _read_share(p: NonzeroProgram, line: Any, index: Any) -> None:
     """Stores the bit words of the share, and how many non-zeros each chunk has."""
     t = p.t
     plan = p.plan
-    first = index * (plan.warps * plan.chunks)  # the first chunk of the share
+    first = index * (plan.warps * plan.chunks_of_warp)  # the first chunk of the share
 
     def read(i: Any) -> None:
         chunk = i * plan.warps + p.warp  # neighbouring warps load neighbouring words
         word = (first + chunk) * WARP + p.lane
-        words = p.words(line, word * plan.chunk, plan.chunk)
-        p.bit_words.store((chunk * WARP + p.lane) * plan.chunk, *words)
+        words = p.words(line, word * plan.tiles_of_chunk, plan.tiles_of_chunk)
+        p.bit_words.store((chunk * WARP + p.lane) * plan.tiles_of_chunk, *words)
         count = t.warp_sum(_ones(t, words))
         with t.when(p.lane == 0):
             p.chunk_counts.store(chunk, count)
 
-    t.loop(plan.chunks, read)
+    t.loop(plan.chunks_of_warp, read)
 
 
 def _ones(t: Any, words: Sequence[Any]) -> Any:
@@ -157,8 +158,8 @@ def _sum_programs(p: NonzeroProgram, share: Any, index: Any, total: Any) -> Any:
     """Posts the share's total, and returns the sum of all earlier totals in the line.
 
     A line of 2^32 elements has 2^15 programs, of 2^17 elements each, and a thread waits
-    for at most 128 posts. All programs together read 2^29 posts. These are 2 GiB from
-    the cache, while the bits of the line are half a GiB.
+    for at most 128 posts. All programs together read 2^29 posts, 2 GiB from the cache,
+    while the bits of the line are half a GiB.
     """
     t = p.t
     warps = p.plan.warps
@@ -187,12 +188,12 @@ def _write_chunk(
     The share begins at `offset` in its tensor.
     """
     t = p.t
-    tiles = p.plan.chunk
-    first = chunk * (tiles * WARP)  # its first bit word
+    tiles = p.plan.tiles_of_chunk
+    first = chunk * (tiles * WARP)  # the first bit word of the chunk
     offset = offset + first * BIT_WORD
 
-    # A sparse chunk is listed at once, which is faster than tile by tile
-    # (docs/development/lab_notes.md).
+    # The non-zeros of a sparse chunk fit in one list, which is faster than a list for
+    # each tile (docs/development/lab_notes.md).
     with t.when(count < TILE):
         words = p.bit_words.words(first + p.lane * tiles, tiles)
         ones = _ones(t, words)
@@ -215,9 +216,9 @@ def _write_tail(
 ) -> None:
     """Fills as many rows as the share has zeros, counted from the end.
 
-    `before` elements before the share are not zero, and `total` of the share. The zeros
-    before the share fill the last rows, and the zeros of the share fill the rows in
-    front. When all programs have ended, each row is written. For example, programs 0
+    Earlier shares have `before` non-zeros, and this share has `total`. The zeros of
+    earlier shares fill the last rows, and the zeros of this share the rows in front of
+    those. When all programs have ended, each row is written. For example, programs 0
     and 1 have shares of four:
 
         elements     0 5 0 0 | 7 1 0 2
@@ -228,8 +229,8 @@ def _write_tail(
     plan = p.plan
     if plan.fill is None:
         return
-    first = index * plan.share
-    zeros = t.minimum(plan.elements - first, plan.share) - total
+    first = index * plan.elements_of_share
+    zeros = t.minimum(plan.elements - first, plan.elements_of_share) - total
     stop = plan.elements - (first - before)
     row = t.minimum(stop - zeros, plan.rows)
     rows = t.minimum(stop, plan.rows) - row

@@ -1,7 +1,7 @@
 """The plan of NONZERO_COORDINATES on a GPU, and the memories of a program.
 
-Here belongs how lines are divided among programs and warps, and which memories they
-have. Code for the GPU does not. `_nonzero_coordinates` defines chunks and shares.
+A plan divides lines among programs and warps, and says which memories they have.
+`_nonzero_coordinates` defines tiles, chunks and shares.
 """
 
 import dataclasses
@@ -15,19 +15,20 @@ from dmljax.pallas.gpu import WARP
 
 TILE = WARP * BIT_WORD  # elements of a tile
 WARPS = 8  # of a program, at most
-# Tiles of a chunk: a thread loads four bit words at once, 16 bytes. A line of at most
-# FEW_TILES has a chunk for each tile: more warps have work.
+# Tiles of a chunk: a thread loads four bit words at once, 16 bytes. In a line of up to
+# FEW_TILES, each chunk is one tile, so that more warps have work.
 CHUNK = 4
 FEW_TILES = 16
-# A share grows where there would be more programs. A GPU has some 132 processors, and
+# Shares grow where there would be more programs. A GPU has some 132 processors, and
 # each runs several programs at once.
 PROGRAMS = 1024
-# The chunks of a warp. A share has no more chunks than one warp can sum.
+# Chunks of a warp. All chunks of a share are at most 32, a chunk for each thread of the
+# warp that adds up their counts.
 MOST_CHUNKS = WARP // WARPS
 
 
 class ShortPlan(Layout):
-    """The plan for lines of at most a tile: a warp has a tile of whole lines."""
+    """The plan for lines of at most a tile: a warp has the lines that fit in a tile."""
 
     posts = 0  # no programs share a line
 
@@ -38,7 +39,7 @@ class ShortPlan(Layout):
 
     @property
     def group(self) -> int:
-        """The threads of a line in a tile, a bit word each: a power of two."""
+        """The threads of a line, with a bit word each: a power of two."""
         return 1 << ((self.elements - 1) // BIT_WORD).bit_length()
 
     @property
@@ -47,7 +48,7 @@ class ShortPlan(Layout):
         return WARP // self.group
 
     @property
-    def length(self) -> int:
+    def padded_elements(self) -> int:
         """The elements of a line in memory."""
         return self.group * BIT_WORD
 
@@ -77,31 +78,31 @@ class LongPlan(Layout):
         return min(-(-self.tiles // 4) * 4, WARPS)
 
     @property
-    def chunk(self) -> int:
+    def tiles_of_chunk(self) -> int:
         """The tiles of a chunk."""
         return 1 if self.tiles <= FEW_TILES else CHUNK
 
     @property
-    def chunks(self) -> int:
+    def chunks_of_warp(self) -> int:
         """The chunks of a share for each warp."""
-        of_line = -(-self.tiles // (self.warps * self.chunk))
+        of_line = -(-self.tiles // (self.warps * self.tiles_of_chunk))
         return min(MOST_CHUNKS, of_line, -(-of_line * self.lines // PROGRAMS))
 
     @property
-    def share(self) -> int:
+    def elements_of_share(self) -> int:
         """The elements of a share. The last share of a line may have fewer."""
-        return self.warps * self.chunks * self.chunk * TILE
+        return self.warps * self.chunks_of_warp * self.tiles_of_chunk * TILE
 
     @property
-    def length(self) -> int:
-        """The elements of a line in memory: whole loads of a bit word for each tile."""
-        load = self.chunk * BIT_WORD
+    def padded_elements(self) -> int:
+        """The elements of a line in memory: a multiple of one load."""
+        load = self.tiles_of_chunk * BIT_WORD
         return -(-self.elements // load) * load
 
     @property
     def programs_of_line(self) -> int:
         """The programs of a line."""
-        return -(-self.elements // self.share)
+        return -(-self.elements // self.elements_of_share)
 
     @property
     def programs(self) -> int:
@@ -110,25 +111,25 @@ class LongPlan(Layout):
 
     @property
     def posts(self) -> int:
-        """The words of programs with shared lines: a post for each, and a counter."""
+        """A post for each program, and a counter; 0 if a program has a whole line."""
         return self.programs + 1 if self.programs_of_line > 1 else 0
 
     @property
     def shared(self) -> list[tuple[int, Any]]:
         """The sizes and types of the shared memories of a `NonzeroProgram`."""
-        chunks = self.warps * self.chunks
+        chunks = self.warps * self.chunks_of_warp
         return [
             (self.warps * TILE, np.uint16),  # lists
-            (chunks * self.chunk * WARP, np.uint32),  # bit_words
+            (chunks * self.tiles_of_chunk * WARP, np.uint32),  # bit_words
             (chunks, np.uint32),  # chunk_counts
             (self.warps, np.uint32),  # warp_sums
         ]
 
 
 def plan_of(layout: Layout) -> ShortPlan | LongPlan | None:
-    """Returns the plan of a call, or None for more programs than a grid has."""
+    """Returns the plan of a call, or None for more programs than a grid can have."""
     kind = ShortPlan if layout.elements <= TILE else LongPlan
-    # A line has at most a row for each element.
+    # The kernel writes at most a row for each element.
     plan = kind(*layout._replace(rows=min(layout.rows, layout.elements)))
     return plan if plan.programs < 2**31 else None
 
@@ -140,10 +141,10 @@ class NonzeroProgram:
     t: Any  # the thread
     plan: Any
     bytes: Any  # the flags of all lines
-    origins: Sequence[Any]  # of parts of a tensor: the offset of each line
+    origins: Sequence[Any]  # empty, or with `parts=` an array: the offset of each line
     counts: Any  # where the number of non-zeros of each line goes
     out: Any  # the rows of all lines
-    posts: Any  # of all programs, if programs share a line
+    posts: Any  # of all programs, or None if a program has a whole line
     listed: Any  # some non-zeros of the warp
     # The threads of a program share these, which short lines do not have:
     bit_words: Any = None  # of the share
@@ -153,6 +154,7 @@ class NonzeroProgram:
     @classmethod
     def of(cls, t: Any, memories: Sequence[Any], plan: Any) -> "NonzeroProgram":
         """Returns the program of a thread, given the memories of the launch."""
+        # `launch_threads` says in which order.
         flags, *origins, counts, out = memories[: -len(plan.shared)]
         posts = origins.pop() if plan.posts else None
         lists, *shared = memories[-len(plan.shared) :]
@@ -170,7 +172,7 @@ class NonzeroProgram:
         return self.t.thread % WARP
 
     def next_share(self) -> Any:
-        """Takes the next share of all lines."""
+        """Takes the next share, counted through all lines, and returns its number."""
         t = self.t
         if self.posts is None:
             return t.program
@@ -179,21 +181,21 @@ class NonzeroProgram:
         t.barrier()
         return self.warp_sums.load(0)
 
-    def words(self, line: Any, word: Any, count: int) -> list[Any]:
-        """Loads `count` bit words of a line from bit word `word` on.
+    def words(self, line: Any, first: Any, count: int) -> list[Any]:
+        """Loads `count` bit words of a line from bit word `first` on.
 
         Words past the end of the line are 0.
         """
         t = self.t
-        words = self.plan.length // BIT_WORD
-        is_inside = word < words
-        first = t.wide(line) * words + t.select(is_inside, word, 0)
+        words_of_line = self.plan.padded_elements // BIT_WORD
+        is_inside = first < words_of_line
+        offset = t.wide(line) * words_of_line + t.select(is_inside, first, 0)
         size = BIT_WORD // 8  # bytes
-        found = self.bytes.words(first * size, count * size)
+        found = self.bytes.words(offset * size, count * size)
         return [t.select(is_inside, word, 0) for word in found]
 
     def origin(self, line: Any) -> Any:
-        """Returns the offset of a line in its tensor: 0, but for parts of a tensor."""
+        """Returns the offset of a line in its tensor: 0, unless lines are parts."""
         offset = self.t.constant(0)
         for origins in self.origins:
             offset = offset + origins.load(line)

@@ -1,7 +1,7 @@
 """The rows of NONZERO_COORDINATES on a GPU.
 
-A warp lists non-zeros in shared memory, in order, and then writes their rows. A thread
-has one bit word of a tile, and stores one value at a time:
+A warp lists non-zeros in shared memory, in order, and then writes their rows. Each
+thread has one bit word of a tile, and stores one value at a time:
 
     bit words    .x..  ...x    x.x.      of three threads; of 4 elements in this drawing
     list         1 7 8 10                which elements of the tile are not zero
@@ -58,7 +58,7 @@ def list_ones(
     """Lists the set bits of a bit word, from this slot of the warp's list on.
 
     `element` is the element of the word's lowest bit. The list ends before slot `stop`.
-    The result is the slot after the last one.
+    The result is the slot after the last used one.
     """
     t = p.t
 
@@ -72,8 +72,8 @@ def list_ones(
     def is_listed(word: Any, slot: Any) -> Any:
         return (word != 0) & (slot < stop)
 
-    # LLVM unrolls a loop with a known number of rounds by four. Then threads with
-    # different numbers of rounds wait for each other twice.
+    # This is no `t.loop`: LLVM unrolls a loop with a known number of rounds by four, so
+    # that threads with different numbers of rounds wait for each other twice.
     _, slot = t.repeat(is_listed, list_lowest, word, slot)
     return slot
 
@@ -83,11 +83,11 @@ def write_listed(
 ) -> None:
     """Writes the rows of `count` listed non-zeros from row `row` of a line on.
 
-    The elements are counted from the one at `offset` in its tensor.
+    The list counts elements from `offset` in the tensor on.
     """
     p.t.warp_barrier()
     _write_elements(p, line, row, count, offset, p.listed.load)
-    p.t.warp_barrier()  # before others are listed
+    p.t.warp_barrier()  # before the list is overwritten
 
 
 def _write_elements(
@@ -107,8 +107,8 @@ def coordinate(p: NonzeroProgram, offset: Any, column: Any) -> Any:
     """Returns the coordinate of an element in a column.
 
     The column differs from thread to thread, so each thread computes all coordinates
-    and selects one. The first may exceed its size, because a line may be a part of a
-    tensor.
+    and selects one. The first coordinate may exceed its size, because a line may be a
+    part of a tensor.
     """
     rest = offset
     result = p.t.constant(0)

@@ -2,12 +2,11 @@
 
 If a line has at most 1024 elements, a warp has as many lines as fit into a tile. A
 *group* of threads has a line, with a bit word each. The rows of all these lines lie
-side by side in the output, so the warp lists the non-zeros of a line where its rows
-belong, and stores everything at once. The drawing has a tile of two lines, and three
-rows a line:
+side by side in the output, so the list has a slot for each row, and the warp stores all
+rows at once. The drawing has a tile of two lines, and three rows a line:
 
     bit words    .x..  ...x  | x.x.  xx..      of two threads a line
-    list         1 7 fill    | 8 10 12         which elements; the last one has no row
+    list         1 7 fill    | 8 10 12         elements of the tile; 13 has no row
 
 `_nonzero_coordinates` has the code of longer lines.
 """
@@ -29,9 +28,8 @@ NO_ELEMENT = 2**16 - 1  # in a list: the row is past the count
 def find_in_tiles(t: Any, *memories: Any, plan: ShortPlan) -> None:
     """Writes the rows of the lines in the tile of the thread's warp."""
     p = NonzeroProgram.of(t, memories, plan)
-    line = (
-        t.wide(t.program) * plan.warps + p.warp
-    ) * plan.lines_of_tile  # the first one
+    tile = t.wide(t.program) * plan.warps + p.warp
+    line = tile * plan.lines_of_tile  # the first line of the tile
     with t.when(line < plan.lines):
         _write_lines(p, line)
 

@@ -1,18 +1,16 @@
 """Code for one thread of a GPU, built for Pallas' Mosaic GPU backend.
 
-A kernel in this style is a Python function: the code of one thread. It takes a
-`Threads` object and memories, and is traced once: each operation on a `Number` adds an
-instruction to the program. Pallas offers `plgpu.inline_mgpu` for this.
+Such a kernel is a Python function: the code of one thread. It takes a `Threads` object
+and memories, and is traced once: each operation on a `Number` adds an instruction to
+the program. Pallas offers `plgpu.inline_mgpu` for this.
 
     def add_one(t, source, target, *, size):
         i = t.program * t.threads + t.thread
         with t.when(i < size):
             target.store(i, source.load(i) + 1)
 
-The tests have the same operations on arrays with a value for each thread. There a CPU
-runs the same kernels (tests/pallas/lockstep.py).
-
-Here belongs how an operation is expressed in MLIR. Kernels do not.
+The tests run the same kernels on a CPU: there, each operation works on arrays with a
+value for each thread (tests/pallas/lockstep.py).
 """
 
 import contextlib
@@ -25,7 +23,7 @@ from dmljax._jax import code_per_thread
 from dmljax.pallas.gpu import WARP, Body
 
 _parts = code_per_thread()
-assert _parts is not None  # else no kernel is launched
+assert _parts is not None  # otherwise no kernel is chosen
 inline, reference_type, address_of, mesh_of, ir, dialects = _parts
 arith = dialects.arith
 gpu = dialects.gpu
@@ -33,9 +31,9 @@ llvm = dialects.llvm
 compare = arith.CmpIPredicate
 integer = ir.IntegerType.get_signless  # MLIR's type of integers, by number of bits
 
-_ALL_OF_A_WARP = 2**WARP - 1  # a bit for each of its threads
-# The bit of a posted word in memory. The word is then less than 0 for `_WAIT`, which
-# compares signed numbers.
+_ALL_OF_A_WARP = 2**WARP - 1  # a bit for each thread of a warp
+# This bit marks a posted word. `_WAIT` compares signed numbers, for which the word is
+# then less than 0.
 _POSTED = 2**31
 _WAIT = """{
 .reg .pred missing;
@@ -63,7 +61,10 @@ def _alike(*operands: Any) -> list[Any]:
 
 
 def _operation(build: Callable[..., Any], *kind: Any) -> Callable[..., "Number"]:
-    """Makes a method of `Number` out of an operation of MLIR, perhaps of a kind."""
+    """Makes a method of `Number` out of an operation of MLIR, such as a comparison.
+
+    A comparison has a `kind`, such as `compare.ult`.
+    """
     return lambda self, other: Number(build(*kind, *_alike(self, other)))
 
 
@@ -110,7 +111,7 @@ class Memory:
 
     @staticmethod
     def of(reference: Any) -> "Memory":
-        """Returns the memory of a reference of MLIR, of one dimension."""
+        """Returns the memory of a reference of MLIR, which has one dimension."""
         kind = ir.MemRefType(reference.type)
         # A truth value is a byte in memory.
         return Memory(address_of(reference), max(kind.element_type.width, 8))
@@ -126,7 +127,7 @@ class Memory:
     def words(self, offset: Any, elements: int) -> list[Number]:
         """Loads `elements` elements from this offset on, as words of 32 bits.
 
-        Their address must be a multiple of their size.
+        The address must be a multiple of the size of all these elements.
         """
         size = elements * self.bits
         address = self._address(offset)
@@ -140,7 +141,7 @@ class Memory:
         ]
 
     def store(self, offset: Any, *words: Number) -> None:
-        """Stores an element for each word, at an address as for `words`."""
+        """Stores an element for each word. The address is aligned as for `words`."""
         size = len(words) * self.bits
         value = words[0].value
         if size < 32:
@@ -174,7 +175,7 @@ class Memory:
         return Number(word) & (_POSTED - 1)
 
     def take(self, offset: Any) -> Number:
-        """Adds 1 to a word, and returns the old word: each caller gets another."""
+        """Adds 1 to a word, and returns the old word: no two callers get the same."""
         return Number(
             llvm.inline_asm(
                 integer(32),
@@ -198,10 +199,10 @@ class Memory:
 
 
 class Threads:
-    """The numbers of one thread, and all operations except `Number`'s.
+    """The indices of one thread and its program, and the operations of a thread.
 
-    All threads of a warp must run its operations together: `warp_scan`, `warp_sum`, the
-    shuffles and `warp_barrier`. All threads of a program must reach a `barrier`.
+    All threads of a warp must together run `warp_scan`, `warp_sum`, `shuffle` and
+    `warp_barrier`. All threads of a program must reach a `barrier`.
     """
 
     def __init__(self, threads: int) -> None:
@@ -246,7 +247,7 @@ class Threads:
     def loop(self, rounds: Any, body: Body, *carry: Number) -> Sequence[Number]:
         """Runs `carry = body(i, *carry)` for all i below `rounds`.
 
-        The threads may have different rounds.
+        Each thread may have its own number of rounds.
         """
         bounds = _alike(constant(0), rounds, constant(1))
         loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
@@ -259,7 +260,7 @@ class Threads:
     def repeat(
         self, condition: Callable[..., Number], body: Body, *carry: Number
     ) -> Sequence[Number]:
-        """Runs `carry = body(*carry)` while the condition holds for them."""
+        """Runs `carry = body(*carry)` while `condition(*carry)` is true."""
         values = [number.value for number in carry]
         kinds = [value.type for value in values]
         loop = dialects.scf.WhileOp(kinds, values)
@@ -285,7 +286,7 @@ class Threads:
 
     def warp_sum(self, number: Number) -> Number:
         """Adds up the numbers of the warp."""
-        # This is one instruction. To exchange numbers and add them up takes ten.
+        # One instruction, instead of five shuffles and five additions.
         nvvm = dialects.nvvm
         threads = constant(_ALL_OF_A_WARP).value
         return Number(nvvm.redux_sync(number.value, nvvm.ReductionKind.ADD, threads))
@@ -294,7 +295,7 @@ class Threads:
         operands = _alike(number, argument, constant(WARP))
         return Number(gpu.ShuffleOp(*operands, gpu.ShuffleMode[mode]).results[0])
 
-    # (number, lane) -> the number of this thread of the warp.
+    # shuffle(number, lane) returns the number that thread `lane` of the warp has.
     shuffle = functools.partialmethod(_shuffle, "IDX")
 
     def barrier(self) -> None:

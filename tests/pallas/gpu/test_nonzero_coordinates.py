@@ -63,11 +63,14 @@ def test_the_sizes_are_boundaries_of_the_plan():
     short = [plan for plan in plans if isinstance(plan, constants.ShortPlan)]
     assert short
     plans = [plan for plan in plans if plan not in short]
-    assert {plan.chunks for plan in plans} >= {1, 2, constants.MOST_CHUNKS}
+    assert {plan.chunks_of_warp for plan in plans} >= {1, 2, constants.MOST_CHUNKS}
     if blocks.SIMULATED:
         programs = {plan.programs for plan in plans}
         assert programs >= {1, 2, constants.PROGRAMS, constants.PROGRAMS + 1}
-    assert {plan.elements % plan.share == 0 for plan in plans} == {True, False}
+    assert {plan.elements % plan.elements_of_share == 0 for plan in plans} == {
+        True,
+        False,
+    }
 
 
 def test_a_thread_waits_for_several_programs(monkeypatch):
@@ -88,7 +91,7 @@ def test_addresses_behind_many_lines_have_64_bits(elements, lines):
     more = 1 if elements > 1 else 32 * constants.WARPS  # lines of this program
     plan = plan_of(elements, lines=lines + more)
     t = lockstep.Threads(1, plan.warps * WARP)
-    flags = np.zeros((more, plan.length), bool)
+    flags = np.zeros((more, plan.padded_elements), bool)
     flags[:, :elements] = np.random.default_rng(0).random((more, elements)) < 0.5
     counts = np.full(more, 99, np.uint32)
     rows = np.full(more * elements, 99, np.uint32)

@@ -36,7 +36,7 @@ def test_programs_run_together():
         assert 4 * used <= SHARED_MEMORY
         if isinstance(plan, constants.ShortPlan):
             continue
-        assert plan.warps * plan.chunks <= WARP
+        assert plan.warps * plan.chunks_of_warp <= WARP
         assert plan.programs_of_line <= 2**15
         if plan.lines == 1:
             rounds = -(-plan.programs // constants.PROGRAMS)
@@ -46,10 +46,10 @@ def test_programs_run_together():
 def test_loads_are_aligned():
     """A thread loads a word for each tile of a chunk; of a short line, it loads one."""
     for plan in plans():
-        words = plan.length // 32
+        words = plan.padded_elements // 32
         if isinstance(plan, constants.ShortPlan):
             assert words == plan.group >= plan.elements / 32
             assert plan.lines_of_tile * plan.rows <= constants.TILE  # the warp's list
         else:
-            assert words % plan.chunk == 0
-            assert 0 <= plan.length - plan.elements < plan.chunk * 32
+            assert words % plan.tiles_of_chunk == 0
+            assert 0 <= plan.padded_elements - plan.elements < plan.tiles_of_chunk * 32

@@ -27,7 +27,7 @@ def test_short_lines(elements, batch, name, fill):
     A line may have more non-zeros than rows, and the next line fewer.
     """
     plan = plan_of(elements, batch)
-    assert isinstance(plan, _nonzero_plan.ShortPlan) or plan.chunk == 1
+    assert isinstance(plan, _nonzero_plan.ShortPlan) or plan.tiles_of_chunk == 1
     found = lines(elements)
     starts = range(0, len(found), batch)
     batches = (np.resize(np.roll(found, -i, 0), (batch, elements)) for i in starts)
