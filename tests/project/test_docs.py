@@ -371,10 +371,6 @@ def test_names_and_arguments_on_a_page_exist(page):
     """Fault: a function or an argument is misspelt, in a sentence or a comment."""
     names = {found[0] for found in DOTTED.finditer(TEXTS[page])}
     assert {name for name in names if named(name) is None} == set()
-    # A planted fault: `jax.nn.softmax(mask=)`.
-    for call, word in re.findall(r"`(\w[\w.]+\w)\((\w+)=\)`", TEXTS[page]):
-        if DOTTED.fullmatch(call):
-            inspect.signature(named(call)).bind_partial(**{word: 0})
     of_a_result = re.findall(r"\bkept\.(\w+)", TEXTS[page])
     assert {*of_a_result} <= {*dir(dmljax.NonzeroCoordinates)}
     for call in calls(inline(TEXTS[page])):

@@ -7,9 +7,8 @@ import jax
 import numpy as np
 import pytest
 
-from dmljax import numpy as dnp
 from tests.checks import reference_node
-from tests.project.texts import ROOT, TEXTS
+from tests.project.texts import TEXTS
 
 ONNX = "docs/how_to/onnx.md"
 # The pages with tables of calls, and the module of the calls on the left.
@@ -63,24 +62,3 @@ def test_no_row_is_left_out(page):
     lines = TEXTS[page].splitlines()
     written = [line for line in lines if line.startswith("| `")]
     assert len(written) == len(rows(page)) > 5
-
-
-@pytest.mark.parametrize("of_mask", [(3, 4), (3,)])
-def test_the_rows_of_readme_select_as_numpy(of_mask):
-    """Planted faults: arguments exchanged, another axis."""
-    elements, rows = re.findall(
-        r"^\| `x\[mask\]`.*? \| `(.+?)`", TEXTS["README.md"], re.M
-    )
-    x = np.arange(1, 13).reshape(3, 4)
-    mask = np.resize([True, False, True], of_mask)
-    names = {"dnp": dnp, "x": x, "mask": mask, "K": int(mask.sum())}
-    call = elements if mask.ndim == 2 else rows
-    np.testing.assert_array_equal(eval(call, names), x[mask])
-
-
-def test_arguments_have_their_names_of_messages():
-    """A planted fault: DirectML's name stands first."""
-    pairs = re.findall(r"`(\w+ \(\w+\))`", "".join(TEXTS.values()))
-    sources = [path.read_text() for path in ROOT.glob("dmljax/*.py")]
-    assert pairs
-    assert all(any(f'"{name}"' in text for text in sources) for name in pairs)

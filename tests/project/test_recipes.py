@@ -752,12 +752,6 @@ def onnx(random, share, names):
     return {"model": model, "inputs": {"x": x}}, np.argwhere(x).T, True
 
 
-@case("how_to/errors", None, "PROSE", "The pairs `((1, 2), (0, 3))` of `jnp.pad` are")
-def pairs(random, share, _):
-    x = random.normal(size=(2, 3))
-    return {"x": x}, np.pad(x, ((1, 2), (0, 3)))
-
-
 def as_of_jax(value):
     return jnp.asarray(value) if isinstance(value, np.ndarray) else value
 
