@@ -9,6 +9,7 @@ from tests.project import test_recipes
 from tests.project.test_docs import BLOCKS, FENCED
 from tests.project.test_equivalents import ROW
 from tests.project.texts import ROOT, TEXTS
+from tests.subjects import SUBJECTS
 
 REGISTER = (ROOT / "tests/project/claims.md").read_text()
 NAMES, *SECTIONS = re.split("^## ", REGISTER, flags=re.M)
@@ -54,6 +55,9 @@ OF_USERS = re.compile("README|CHANGELOG|docs/(?!models/|development/)")
 def proved(page):
     """What quotes have, and what other tests run: examples, tables, and PROSE."""
     yield from quotes(page)
+    for name, subject in SUBJECTS.items():
+        signature = re.sub(", /(?=[,)])", "", subject.signature)
+        yield f"`{name}{signature}`"
     yield from (f"`{' '.join(block.split())}`" for at, _, block in BLOCKS if at == page)
     yield from (f"`{code}`" for row in ROW.findall(TEXTS[page]) for code in row[:3])
     for case in test_recipes.CASES:
