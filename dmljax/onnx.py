@@ -1,4 +1,4 @@
-"""The operators under the names of ONNX: inputs in its order, attributes by name.
+"""ONNX's operators on the operators of dmljax: inputs by position, attributes by name.
 
 >>> import jax.numpy as jnp
 >>> import dmljax.onnx as dox
@@ -8,8 +8,8 @@ Array([2, 3, 3, 3], dtype=int32)
 The functions do what ONNX's newest operators do, and need no ONNX. The sizes of a
 result must be known when a program is traced: `pads`, `axes` and `depth` are numbers,
 lists or known arrays, also of 64 bits. All other arrays are data, of any type. Where
-JAX's x64 mode is off, 64-bit data become 32 bits; integers must fit. Types are never
-promoted. Scalars may also be passed as one-element arrays.
+JAX's x64 mode is off, 64-bit data are converted to 32 bits, and integers must fit.
+Types are never promoted. Scalars may also be passed as one-element arrays.
 """
 
 from __future__ import annotations
@@ -90,8 +90,9 @@ def pad(
 
     Args:
       data: (...) of any type and rank.
-      pads: how many elements to add before each of the `axes`, and then after each. A
-        negative number cuts off elements, before anything is added.
+      pads: the numbers of elements to add before each of the `axes`, and then the
+        numbers to add after each. A negative number cuts off elements, before anything
+        is added.
       constant_value: a number of the type of `data`, for "constant". None means 0.
       axes: the axes to pad. None means every axis.
       mode: "constant", "edge", "reflect" or "wrap".
@@ -100,8 +101,9 @@ def pad(
       An array of the type of `data`, differentiable in `data` and `constant_value`.
 
     Raises:
-      DescriptorError: if `mode` or an axis is unknown, `pads` has not two elements for
-        each axis, no element is left to repeat, or `constant_value` is refused.
+      DescriptorError: if `mode` or an axis is unknown, `pads` does not have two
+        elements for each axis, no element is left to repeat, or `constant_value` has
+        another type or does not fit.
       TypeError: if `pads` or `axes` is traced or has other elements than integers.
 
     >>> pad(jnp.array([1, 2, 3]), [1, 2], 7)
@@ -129,12 +131,12 @@ def pad(
         cut_end = 0 if decide_at_most(0, end) else -end
         starts[axis] = start + cut_start
         ends[axis] = end + cut_end
-        left = x.shape[axis] - cut_start - cut_end
+        size = x.shape[axis] - cut_start - cut_end
         repeats = mode != "constant" and not at_most(starts[axis] + ends[axis], 0)
         least = 1 if repeats else 0
-        if not decide_at_most(least, left):
+        if not decide_at_most(least, size):
             raise ArgumentError(
-                f"pads leaves {left} elements of data along axis {axis}; "
+                f"pads leaves {size} elements of data along axis {axis}; "
                 f"{mode} needs at least {least}."
             )
         x = lax.slice_in_dim(x, cut_start, x.shape[axis] - cut_end, axis=axis)
@@ -152,9 +154,9 @@ def one_hot(
     """Makes one-hot sequences, as ONNX's OneHot does.
 
     Args:
-      indices: (...) integers or floats, which are truncated toward zero. A negative
-        index counts from the end. NaN and an index out of [-depth, depth) light
-        nothing.
+      indices: (...) integers or floats; a float is truncated toward zero. A negative
+        index counts from the end. NaN and an index outside of [-depth, depth) turn no
+        element on.
       depth: a number, the length of a sequence. A float is truncated.
       values: two numbers, off and on.
       axis: the axis of the sequences in the result.
@@ -164,9 +166,9 @@ def one_hot(
       differentiable in `values`.
 
     Raises:
-      DescriptorError: if `indices` is of bools or complex numbers, `depth` is below 1,
-        `values` has other sizes than {2}, or the result has no such axis.
-      TypeError: if `depth` is traced or no finite number.
+      DescriptorError: if `indices` has bools or complex numbers, `depth` is below 1,
+        `values` has other sizes than {2}, or the result has no axis `axis`.
+      TypeError: if `depth` is traced, or is not a finite number.
 
     >>> one_hot(jnp.array([0, -1, 5]), 3, jnp.array([0, 1]))
     Array([[1, 0, 0],
@@ -198,27 +200,29 @@ def one_hot(
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
-# jax.debug_nans checks the results of a program. A NaN stays inside of this program.
+# jax.debug_nans checks only results of programs: in a program of its own, the NaN of an
+# index raises no error.
 @compiled()
 def _truncate(index: Array) -> Array:
-    """Truncates indices toward zero."""
+    """Truncates indices toward zero. NaN becomes an index out of range."""
     number = cast_array(index, jnp.result_type(int))
-    # A depth is below 2^31, so this index lights nothing.
+    # A depth is below 2^31, and -INT32_MIN is 2^31.
     return jnp.where(jnp.isnan(index), INT32_MIN, number)
 
 
 @public
 def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
-    """Selects from `x` where a condition holds, as ONNX's Where does.
+    """Selects from `x` where a condition holds, else from `y`, as ONNX's Where does.
+
+    All three arguments are broadcast to the sizes of the result.
 
     Args:
       condition: bool or uint8. Every value except 0 selects `x`.
       x: an array, or a number, which takes the type of `y`.
-      y: an array of the type of `x`, or a number, which takes this type.
+      y: an array of the type of `x`, or a number, which takes the type of `x`.
 
     Returns:
-      An array of the type of `x` and `y`, differentiable in both. All three arguments
-      are broadcast to its sizes.
+      An array of the type of `x` and `y`, differentiable in both.
 
     Raises:
       DescriptorError: if the sizes can't be broadcast, the types differ, or both `x`
@@ -239,7 +243,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
         a = as_array("x", x)
     if b is None:
         b = as_array("y", y)
-    # A number takes the other type, traced or not.
+    # A number takes the other operand's type, even if it is traced. Two arrays must
+    # have the same type.
     if not (has_number or promotion_rank(a) or promotion_rank(b)):
         require_same_type("x", a, "y", b)
     try:
@@ -251,7 +256,7 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
             "last axis, the sizes of an axis must be equal or 1."
         ) from None
     check_elements(sizes)
-    # The operator shares a scalar, and gives a number its type.
+    # `element_wise_if` broadcasts scalars itself, and gives a number its type.
     if np.ndim(a):
         a = jnp.broadcast_to(a, sizes)
     if np.ndim(b):
@@ -270,19 +275,20 @@ def nonzero(
 
     Args:
       x: (...) of any type and rank.
-      size: the number of coordinates to return; later ones are left out.
-        None stands for as many as there are: the call must then be outside of ``jit``.
-      fill_value: an integer, or a tuple of one for each dimension, for the columns past
-        the count. ``x.at[...].set(..., mode="drop")`` writes nothing at the columns of
-        ``fill_value=x.shape``. At columns of the default 0, it writes into the first
-        element.
+      size: the number of coordinates to return; later coordinates are left out. None
+        means all coordinates: the call must then be outside of ``jit``.
+      fill_value: an integer, or a tuple of an integer for each dimension, for columns
+        past the last coordinate. With ``fill_value=x.shape``, these columns are out of
+        range, and ``x.at[...].set(..., mode="drop")`` writes nothing there. With the
+        default 0, it writes into the first element.
 
     Returns:
       Integers (rank, size): int64, as in ONNX, in x64 mode, and int32 otherwise.
 
     Raises:
-      DescriptorError: if `size` is negative, or a tuple of fills has another length.
-      TypeError: if `fill_value` is no integer.
+      DescriptorError: if `size` is negative, or the tuple `fill_value` has another
+        length than `x` has dimensions.
+      TypeError: if `fill_value` is not an integer.
       jax.errors.ConcretizationTypeError: if `size` is None inside of ``jit``.
 
     >>> x = jnp.array([[0, 5], [7, 0]])
@@ -299,11 +305,11 @@ def nonzero(
             f"a tuple of one for each of {array.ndim} dimensions."
         )
     fills = tuple(map(_as_fill, values))
-    # A scalar is searched as one element of an axis. This axis has no fill, and the
-    # result does not have its coordinates.
+    # We search a scalar as a vector of one element. This added axis has no fill, and no
+    # row in the result.
     lines = array.reshape(array.shape or (1,))
-    columns = dnp.find_columns("x", lines, size, fills or None)
-    return jnp.stack(columns)[: array.ndim]
+    rows = dnp.find_columns("x", lines, size, fills or None)
+    return jnp.stack(rows)[: array.ndim]
 
 
 @public
@@ -318,8 +324,8 @@ def trilu(
     Args:
       x: (..., height, width) of any type.
       k: an integer, the diagonal where the triangle begins or ends. A ``jax.Array`` is
-        data: a new value does not recompile, and ``jax.vmap`` gives each matrix its
-        own.
+        data: a new value does not recompile, and under ``jax.vmap`` each matrix may
+        have its own `k`.
       upper: True for the triangle from diagonal `k` on, False for the triangle that
         ends with diagonal `k`.
 
@@ -329,7 +335,7 @@ def trilu(
     Raises:
       DescriptorError: if `x` has fewer than two dimensions, `k` is not one number, or
         `upper` is not a bool.
-      TypeError: if `k` is no integer.
+      TypeError: if `k` is not an integer.
 
     >>> trilu(jnp.ones((2, 3)), 1)
     Array([[0., 1., 1.],
@@ -356,8 +362,8 @@ def eye_like(
       An array (height, width) of the type `dtype`, on the device of `x`.
 
     Raises:
-      DescriptorError: if `x` has not two dimensions, or `k` has more than one element.
-      TypeError: if `k` is no integer, or `dtype` no type of numbers.
+      DescriptorError: if `x` does not have two dimensions, or `k` is not one number.
+      TypeError: if `k` is not an integer, or `dtype` is not a type of numbers.
 
     >>> eye_like(jnp.zeros((2, 3)), k=1, dtype=6)
     Array([[0, 1, 0],
@@ -376,7 +382,7 @@ def eye_like(
     diagonal = _as_diagonal(k)
     begin = dnp.as_bound(diagonal)
     end = dnp.as_bound(diagonal, 1)
-    # JAX makes them on the device of x.
+    # zeros_like makes an array on the device of `x`; jnp.zeros would not.
     zeros = jnp.zeros_like(array, dtype=result_type)
     return diagonal_matrix1(zeros, fill_begin=begin, fill_end=end)
 
@@ -394,19 +400,20 @@ def compress(
 
     Args:
       x: (...) of any type.
-      condition: a truth value for each slice. As in ONNX Runtime, more dimensions are
-        flattened, and values past the end of the axis are ignored. Slices past the end
-        of `condition` are not returned.
+      condition: a truth value for each slice. As in ONNX Runtime, a `condition` of
+        several dimensions is flattened, and values past the end of the axis are
+        ignored. Slices past the end of `condition` are not returned.
       axis: the axis of the slices. None stands for the elements of the flat `x`.
-      size: the number of slices to return; later ones are left out. None means all
-        slices: inside of ``jit``, `condition` must then be NumPy's.
-      fill_value: a number of the type of `x`, for the slices past the count.
+      size: the number of slices to return; later slices are left out. None means all
+        slices: inside of ``jit``, `condition` must then be a NumPy array.
+      fill_value: a number of the type of `x`, for slices past the last chosen one.
 
     Returns:
       An array of the type of `x`, differentiable in `x` and `fill_value`.
 
     Raises:
-      DescriptorError: if there is no such axis, or `size` or `fill_value` is refused.
+      DescriptorError: if there is no such axis, `size` is negative, or `fill_value` has
+        another type or does not fit.
       TypeError: if an argument is not an array.
       jax.errors.ConcretizationTypeError: if `size` is None and `condition` is traced.
 
@@ -424,15 +431,15 @@ def compress(
 
 
 def _as_numpy(value: Any) -> Any:
-    """Returns a known ``jax.Array`` as NumPy's, and other values as given."""
+    """Returns a ``jax.Array`` as NumPy's if it is not traced; else the value itself."""
     if isinstance(value, Array) and not isinstance(value, jax.core.Tracer):
         return np.asarray(value)
     return value
 
 
 def _as_scalar(argument: str, value: Any) -> Any:
-    """Returns an array of one element as a scalar, and other values as given."""
-    if not is_symbolic_dim(value):  # which would become a tracer
+    """Returns an array of one element as a scalar, and a value of no array itself."""
+    if not is_symbolic_dim(value):  # unwrap_array would make it a tracer
         value = unwrap_array(value)
     if isinstance(value, (Array, np.ndarray, np.generic)):
         if value.size != 1:
@@ -444,9 +451,10 @@ def _as_scalar(argument: str, value: Any) -> Any:
 
 
 def _as_fill(value: Any) -> Array:
-    """Returns a fill of coordinates, which may be traced, in JAX's default integers.
+    """Returns an integer for fill columns as a scalar, which may be traced.
 
-    Saturates instead of wrapping: all coordinates out of range behave the same.
+    Its type is JAX's default integer. An integer that does not fit saturates: it is out
+    of range with either value.
     """
     array = as_array("fill_value", _as_scalar("fill_value", value))
     if not is_integer(array.dtype):
