@@ -5,18 +5,18 @@ from collections.abc import Callable
 
 import jax
 
-from dmljax._check import ArgumentError, Result, show
+from dmljax._check import ArgumentError, T, show
 from dmljax._jax import INLINE
 
 
-def compiled(*static: str) -> Callable[[Callable[..., Result]], Callable[..., Result]]:
+def compiled(*static: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
     """Compiles a function. The arguments of these names are static.
 
     JAX finds a program faster if arguments are passed by position. Profiles show the
     operations under the name of the function.
     """
 
-    def wrap(function: Callable[..., Result]) -> Callable[..., Result]:
+    def wrap(function: Callable[..., T]) -> Callable[..., T]:
         scope = f"dmljax.{function.__name__.strip('_')}"
         scoped = jax.named_scope(scope)(function)
         # With `inline`, a jaxpr has the operations of the function instead of a call,

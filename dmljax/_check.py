@@ -12,16 +12,16 @@ import enum
 import functools
 import inspect
 import json
+import typing
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from dmljax._jax import InconclusiveDimensionOperation
 
 Member = TypeVar("Member", bound=enum.Enum)
-P = ParamSpec("P")
-Result = TypeVar("Result")
+T = TypeVar("T")  # a function, or the type of its result
 
 
 class DescriptorError(ValueError):
@@ -75,11 +75,12 @@ class Naming:
             raise kinds[kind](f"{self.operator}: {error}") from error.__cause__
 
 
-def public(function: Callable[P, Result]) -> Callable[P, Result]:
+def public(called: T) -> T:
     """Names a public function or method in the errors of its arguments.
 
     dmljax's functions have the names of their operators.
     """
+    function: Any = called
     name = function.__qualname__
     if function.__module__ in ("dmljax.numpy", "dmljax.onnx"):
         name = f"{function.__module__}.{name}"
@@ -88,7 +89,7 @@ def public(function: Callable[P, Result]) -> Callable[P, Result]:
     naming = Naming(name)
 
     @functools.wraps(function)
-    def call(*args: P.args, **kwargs: P.kwargs) -> Result:
+    def call(*args: Any, **kwargs: Any) -> Any:
         try:  # faster than `with naming`
             return function(*args, **kwargs)
         except (ArgumentError, TypeError):
@@ -96,7 +97,7 @@ def public(function: Callable[P, Result]) -> Callable[P, Result]:
                 _check_keywords(function, kwargs)
                 raise
 
-    return call
+    return typing.cast("T", call)
 
 
 def _check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:

@@ -104,11 +104,10 @@ def diagonal_matrix1(
     Raises:
       DescriptorError: if the rank is below 2, if a size is negative, if a matrix has
         more than 2^31 rows or 2^31 or more columns, if a bound is a Python integer
-        beyond INT32, or a ``jax.Array`` but no scalar of an integer type, if `shape`,
-        `dtype` or `value` does not agree with `x`, or if the result would have 2^59
-        elements or more.
+        beyond INT32, or a ``jax.Array`` but no scalar, if `shape`, `dtype` or `value`
+        does not agree with `x`, or if the result would have 2^59 elements or more.
       TypeError: if `x` is not an array, if both `x` and `shape` are None, if a bound is
-        any other object, or if one bound is given and the other is left out.
+        not an integer, or if one bound is given and the other is left out.
 
     >>> diagonal_matrix1(shape=(2, 4), value=7, fill_begin=0, fill_end=2)
     Array([[7., 7., 0., 0.],
@@ -173,21 +172,24 @@ def _as_bound(name: str, bound: Any, unbounded: int, other: str) -> Any:
         )
     if bound is None:
         return unbounded
-    if type(bound) is not int:
-        # A symbolic size is data, because it has no number yet while it is traced.
-        if is_symbolic_dim(bound):
-            return jnp.asarray(bound)
-        bound = unwrap_array(bound)
-        if isinstance(bound, Array):
-            if not is_integer(bound.dtype):
-                raise ArgumentError(
-                    f"{name} has data type {show(bound.dtype)}; it must have "
-                    "an integer type."
-                )
-            return as_scalar(name, bound, bound.dtype)
-        bound = as_integer(name, bound)
-    check_int32(name, bound)
-    return bound
+    diagonal = as_diagonal(name, bound)
+    if isinstance(diagonal, int):
+        check_int32(name, diagonal)
+    return diagonal
+
+
+def as_diagonal(name: str, number: Any) -> Any:
+    """Returns the number of a diagonal as a Python integer, or as an array of data."""
+    if is_symbolic_dim(number):  # no number yet when the program is traced
+        return jnp.asarray(number)
+    number = unwrap_array(number)
+    if not isinstance(number, Array):
+        return as_integer(name, number)
+    if not is_integer(number.dtype):
+        raise ArgumentTypeError(
+            f"{name} has data type {show(number.dtype)}; it must have an integer type."
+        )
+    return as_scalar(name, number, number.dtype)
 
 
 def check_int32(name: str, value: int) -> None:

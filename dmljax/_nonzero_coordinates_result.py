@@ -151,7 +151,7 @@ parts=None)
         >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
         True
         """
-        return _exceeds(self.count, self._rows)
+        return self.dropped > 0
 
     @property
     def dropped(self) -> Array:
@@ -345,11 +345,6 @@ def nonzero_result(
 
 # Compiled: the program holds `rows` as a constant, and no call sends the number.
 _valid = compiled("rows")(valid_rows)
-
-
-@compiled("rows")
-def _exceeds(count: Array, rows: int) -> Array:
-    return jnp.greater(count, constant(rows, np.uint32))
 
 
 @compiled("rows")

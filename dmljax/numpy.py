@@ -43,7 +43,6 @@ and calls a compiled function. Searches call two.
 from __future__ import annotations
 
 import functools
-import operator
 import typing
 from typing import Any, Literal
 
@@ -51,7 +50,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.export import is_symbolic_dim
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
 from jax.sharding import NamedSharding, PartitionSpec
@@ -76,14 +74,13 @@ from dmljax._arguments import (
 from dmljax._call import check_elements, compiled
 from dmljax._check import (
     ArgumentError,
-    ArgumentTypeError,
     as_python,
     at_most,
     decide_at_most,
     public,
     show,
 )
-from dmljax._diagonal_matrix1 import diagonal_matrix1
+from dmljax._diagonal_matrix1 import as_diagonal, diagonal_matrix1
 from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_forms import valid_rows
@@ -768,25 +765,10 @@ def keep_triangle(argument: str, x: Searchable, k: Any, *, upper: bool) -> Array
 
 def as_bound(k: Any, offset: int = 0) -> Any:
     """Returns `k` + `offset`, or the nearest INT32: no matrix has further diagonals."""
-    if is_symbolic_dim(k):  # no number yet when the program is traced
-        k = jnp.asarray(k)
-    if isinstance(k, Array):
-        if not is_integer(k.dtype):
-            raise ArgumentTypeError(
-                f"k has data type {show(k.dtype)}; it must have an integer type."
-            )
-        if k.ndim != 0:
-            raise ArgumentError(
-                f"k has sizes {show(k.shape)}; it must be a scalar. jax.vmap "
-                "gives each matrix of a batch its own diagonal."
-            )
-        return _saturated_sum(k, offset)
-    try:
-        return min(max(operator.index(k) + offset, INT32_MIN), INT32_MAX)
-    except TypeError:
-        raise ArgumentTypeError(
-            f"k is {as_python(k)}; it must be an integer."
-        ) from None
+    diagonal = as_diagonal("k", k)
+    if isinstance(diagonal, Array):
+        return _saturated_sum(diagonal, offset)
+    return min(max(diagonal + offset, INT32_MIN), INT32_MAX)
 
 
 @compiled("offset")

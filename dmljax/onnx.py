@@ -344,7 +344,7 @@ def trilu(
     matrix = as_array("x", x)
     if getattr(upper, "ndim", 0) or upper not in (0, 1):
         raise ArgumentError(f"upper is {as_python(upper)}; it must be True or False.")
-    return dnp.keep_triangle("x", matrix, _as_diagonal(k), upper=bool(upper))
+    return dnp.keep_triangle("x", matrix, _as_scalar("k", k), upper=bool(upper))
 
 
 @public
@@ -379,7 +379,7 @@ def eye_like(
         result_type = _TYPES[as_integer("dtype", result_type)]
     result_type = as_dtype(result_type)
     check_x64("the result (dtype)", result_type)
-    diagonal = _as_diagonal(k)
+    diagonal = _as_scalar("k", k)
     begin = dnp.as_bound(diagonal)
     end = dnp.as_bound(diagonal, 1)
     # zeros_like makes an array on the device of `x`; jnp.zeros would not.
@@ -462,10 +462,3 @@ def _as_fill(value: Any) -> Array:
             f"fill_value is of type {array.dtype}; it must be an integer."
         )
     return saturate(jnp.asarray(array), jnp.result_type(int))
-
-
-def _as_diagonal(k: Any) -> Any:
-    """Returns the number of a diagonal as an integer, or as an array if it is data."""
-    diagonal = _as_scalar("k", k)
-    is_data = isinstance(diagonal, Array) or is_symbolic_dim(diagonal)
-    return diagonal if is_data else as_integer("k", diagonal)

@@ -616,7 +616,7 @@ def test_wrong_types():
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
     wrong("fill_value must be a number", dnp.extract, X, X, fill_value=None)
-    wrong("triu: k is 0.5; it must be an integer", dnp.triu, X, 0.5)
+    wrong("triu: k must be an integer", dnp.triu, X, 0.5)
     wrong("tril: k has data type FLOAT32; it must", dnp.tril, X, jnp.float32(1))
     bound = "nonzero: size is traced; it must be an upper bound of the count"
     wrong(bound, jax.jit(lambda n: dnp.nonzero(X, size=n)), 1)

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
-from dmljax import DataType
+from dmljax import DataType, DescriptorError
 from tests import oracles
 from tests.samples import (
     INT32_MIN,
@@ -171,12 +171,16 @@ def _bounded(begin):
 
 
 _bound = partial(Wrong.of_call, "DIAGONAL_MATRIX1", _bounded)
-for begin, text in (
-    (np.float32(1), "data type FLOAT32; it must have an integer type."),
-    (np.True_, "data type BOOL;"),
-    (np.zeros(3, np.int32), "sizes {3}; it must be a scalar. jax.vmap"),
+for begin, text, error in (
+    (np.float32(1), "data type FLOAT32; it must have an integer type.", TypeError),
+    (np.True_, "data type BOOL;", TypeError),
+    (
+        np.zeros(3, np.int32),
+        "sizes {3}; it must be a scalar. jax.vmap",
+        DescriptorError,
+    ),
 ):
-    ERRORS.append(_bound(f"{BEGIN} has {text}", begin))
+    ERRORS.append(_bound(f"{BEGIN} has {text}", begin, error=error))
 
 _desc = partial(Wrong.of_descriptor, DESC)
 ERRORS += [
