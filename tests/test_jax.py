@@ -42,7 +42,7 @@ DOCUMENTED = {
     "jax": """
         Array Device ShapeDtypeStruct __version__ checkpoint config
         custom_jvp debug_infs debug_nans device_get device_put disable_jit enable_x64
-        jit local_devices named_scope new_ref reshard shard_map typeof vmap
+        eval_shape jit local_devices named_scope new_ref reshard shard_map typeof vmap
     """,
     "jax.custom_batching": "custom_vmap",
     "jax.core": "ShapedArray Tracer max_dim",
