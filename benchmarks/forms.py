@@ -105,7 +105,7 @@ FORMS = {
     "whole periods": Plain(
         "cpu",
         r"^padding pad, .*\(64, 16, 16\) gradient",
-        _swapped(_padding_forms, "FEW_PERIODS", 0),
+        _swapped(_padding_forms, "MAX_UNROLLED", 0),
     ),
     # Gradients on a CPU by the form of all platforms, which adds parts between zeros.
     "zeros": Plain(

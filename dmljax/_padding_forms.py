@@ -6,7 +6,7 @@ and sums in a fixed order, in a program whose size is bounded, however wide the 
 is. The scatter-add that JAX would derive from a gather is slower, and may sum in
 another order in the next run.
 
-The *inside* of an output is its copy of the input, a *strip* is the padding on one side
+The *inside* of an output is its copy of the input. A *strip* is the padding on one side
 of one axis. The *phase* of a coordinate is its position in the period of a mode. The
 primitives are in `_padding`.
 """
@@ -30,9 +30,9 @@ from dmljax._types import Form, Outputs, as_bits, constant, index_mode, x64_mode
 # The padding before or after each of the last axes. The axes of a batch come first, and
 # have no entry.
 Pads = tuple[int, ...]
-# Many slices compile slowly: `join` makes slices of a strip up to 8 times as long as
-# the axis, and `_cut` of at most 8 whole periods.
-FEW_PERIODS = 8
+# Many slices compile slowly: `join` makes slices if a strip has at most 8 times the
+# size of the axis, and `_cut` if it has at most 8 whole periods.
+MAX_UNROLLED = 8
 
 
 class PaddingMode(enum.IntEnum):
@@ -233,7 +233,7 @@ def gather_by_table(
     """
     size = x.shape[axis]
     count = before + size + after
-    # A table needs known sizes, and is part of the program.
+    # A table needs known sizes, and a huge table would make the program huge.
     if not are_known(before, after, *x.shape) or count > 2**20:
         return gather(x, axis, before, after, mode)
     if count >= 4 * size:
@@ -252,20 +252,20 @@ def _gathered(x: Array, axis: int, index: Any, batched: int) -> Array:
     The first `batched` dimensions are batching dimensions of the gather.
     """
     batch = tuple(range(batched))
-    others = [i for i in range(batched, x.ndim) if i != axis]
-    index_shape = *x.shape[:batched], index.shape[0], 1  # one coordinate for each slice
+    whole_axes = [i for i in range(batched, x.ndim) if i != axis]
+    index_shape = *x.shape[:batched], index.shape[0], 1  # 1: an index is one number
     # We don't write x[:, index]: it takes 3 times as long to trace.
     return lax.gather(
         x,
         lax.broadcast_in_dim(index, index_shape, [batched]),
         lax.GatherDimensionNumbers(
-            offset_dims=tuple(others),
+            offset_dims=tuple(whole_axes),
             collapsed_slice_dims=(axis,),
             start_index_map=(axis,),
             operand_batching_dims=batch,
             start_indices_batching_dims=batch,
         ),
-        [n if i in others else 1 for i, n in enumerate(x.shape)],
+        [n if i in whole_axes else 1 for i, n in enumerate(x.shape)],
         # Every index is in range: XLA need not compare it with the size.
         mode="promise_in_bounds",
     )
@@ -334,14 +334,14 @@ def join(
 ) -> Array:
     """Pads along one axis by jnp.pad, which joins slices to `x`.
 
-    Each strip is one slice under EDGE, and one for each mirror image or repetition of
-    `x` in the other modes. If there would be many slices, or a size is symbolic,
+    A strip is a single slice under EDGE. In the other modes, it has a slice for each
+    mirror image or repetition of `x`. If this makes many slices, or a size is symbolic,
     `otherwise` pads.
     """
     size = x.shape[axis]
     is_known = are_known(before, size, after)
     if not is_known or (
-        mode is not PaddingMode.EDGE and max(before, after) > FEW_PERIODS * size
+        mode is not PaddingMode.EDGE and max(before, after) > MAX_UNROLLED * size
     ):
         return otherwise(x, axis, before, after, mode)
     around = [(0, 0)] * x.ndim
@@ -463,7 +463,7 @@ def adjoint_cpu(
     )
     if mode is PaddingMode.CONSTANT or not is_known or prefers_loop:
         return adjoint(cotangent, start=start, end=end, mode=mode)
-    # Pieces are faster from the first axis on, unlike the sums of `adjoint`.
+    # Pieces are faster if we begin with the first axis. `adjoint` begins with the last.
     for axis, before, after in axes:
         size = cotangent.shape[axis] - before - after
         summands = _summands(cotangent, axis, before, after, mode, cut=True)
@@ -486,7 +486,7 @@ def _summands(
     `cut`, the strips are cut into pieces first.
     """
     size = cotangent.shape[axis] - before - after
-    parts = [(0, size)]  # [first, end) of each part; the inside begins at 0
+    parts = [(0, size)]  # [first, end) of each part, in coordinates of the input
     has_strips = mode is not PaddingMode.CONSTANT
     if before and has_strips:
         parts.append((-before, 0))
@@ -511,16 +511,16 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
     >>> _cut(4, 10, 4, PaddingMode.REFLECTION)
     [(4, 6), (6, 10)]
 
-    If there are more than `FEW_PERIODS` whole periods, these periods stay one piece,
+    If there are more than `MAX_UNROLLED` whole periods, these periods stay one piece,
     for `_sum_of_periods`.
     """
     period, _ = fold(size, mode)
     begin = min(first + -first % period, end)  # first, rounded up to a whole period
     periods = (end - begin) // period
-    step = period if periods <= FEW_PERIODS else period * periods
+    step = period if periods <= MAX_UNROLLED else period * periods
     cuts = {first, *range(begin, end, step), end}
     for here, stop in itertools.pairwise(sorted(cuts)):
-        turn = here + (size - here) % period  # from `turn` on, elements are reversed
+        turn = here + (size - here) % period  # reversed from `turn` to the period's end
         if turn < stop and stop - here <= period:
             cuts.add(turn)
     return list(itertools.pairwise(sorted(cuts)))
@@ -531,8 +531,8 @@ def _summand(
 ) -> tuple[Array, int]:
     """Returns the summand (array, at) of a part that begins at coordinate `first`.
 
-    The part is the inside, repetitions of one edge, a direct or a reversed run, or any
-    strip, which is summed over periods.
+    The part is the inside, repetitions of an edge, a direct run, a reversed run, or any
+    other strip, which is summed over periods.
     """
     length = part.shape[axis]
     if at_most(0, first) and at_most(first + length, size):  # the inside
@@ -561,7 +561,7 @@ def _summand(
 def _sum_of_periods(
     part: Array, phase: int, size: int, axis: int, mode: PaddingMode
 ) -> Array:
-    """Returns a strip of any length, which begins at `phase`, summed to `size`."""
+    """Returns what a strip of any length, from `phase` on, adds to the whole input."""
     period, mirror_sum = fold(size, mode)
     # Zeros around the strip make it a whole number of periods.
     periods = -(-(phase + part.shape[axis]) // period)
