@@ -7,16 +7,17 @@ Array([[0, 1],
        [1, 0]], dtype=int32)
 
 For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` to
-``dnp.argwhere`` computes the same, with these exceptions. Only dmljax accepts:
+``dnp.argwhere`` computes the same, with these exceptions:
 
-- subnormal numbers as non-zero, on CPUs as well;
-- in ``one_hot``, more classes than the type of the indices can count: for 300 classes
-  and int8 indices, jax.nn's gives two ones. Floats cause no warning;
-- in ``tril`` and ``triu``, any integer `k`, traced or not;
-- in ``pad``, `constant_values` of any integer that the array's type holds, and
-  ``reflect_type="even"`` with every mode;
-- a `size` larger than the array; and no `size` for a mask of NumPy, which is searched
-  when a program is traced.
+- Subnormal numbers are non-zero, on CPUs as well.
+- ``one_hot`` is right for more classes than the type of the indices can count: for 300
+  classes and int8 indices, jax.nn's gives two ones. Floats cause no warning.
+- ``tril`` and ``triu`` take any integer `k`, traced or not.
+- ``pad`` takes `constant_values` of any integer that the array's type holds, and
+  ``reflect_type="even"`` with every mode.
+- ``extract`` and ``compress`` take a `size` larger than the array.
+- A mask of NumPy needs no `size` inside of ``jit``: it is searched when the program is
+  traced.
 
 dmljax refuses:
 
@@ -28,16 +29,16 @@ dmljax refuses:
 - PRNG keys and a traced `num_classes`, by a TypeError;
 - without x64 mode, coordinates along a dimension of more than 2^31 elements.
 
-``pad``, searches and weakly typed results use primitives of dmljax: converters and
-``jax.experimental.jet`` do not know them. The index checks of ``checkify`` report rows
-that gradients drop.
+``pad``, searches and weakly typed results use primitives of dmljax, which converters
+and ``jax.experimental.jet`` do not know. A gradient drops the rows past the count by an
+index past the end, which ``checkify.index_checks`` reports.
 
-As in jax.numpy, a list is refused, except by ``one_hot``. Without `size`, the number of
-coordinates or elements to return, a call must be outside of ``jit``, or search an array
-of NumPy. A wrong call raises a TypeError or a ValueError.
+As in jax.numpy, a list is refused, except by ``one_hot``. `size` is the number of
+coordinates or elements to return. Without it, a call must be outside of ``jit``, or
+search an array of NumPy. A wrong call raises a TypeError or a ValueError.
 
 Each function splits its arguments into static arguments, which decide shapes, and data,
-and calls a compiled function. Searches call two.
+and calls a compiled function. A search is a second compiled function.
 """
 
 from __future__ import annotations
@@ -118,9 +119,9 @@ __all__ = [
 ]
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
-# An array to search. One of NumPy is known when a program is traced.
+# An array to search. The elements of a NumPy array are known while a program is traced.
 Searchable = Array | np.ndarray
-# The other modes of jax.numpy.pad, which also takes a function.
+# The other modes of jax.numpy.pad, which takes a function as a mode, too.
 _MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
 
@@ -148,12 +149,12 @@ def pad(
         number or a pair for some axes, as in NumPy 2.4: ``{-1: (1, 2)}`` pads the last
         axis alone. The numbers are static: they are known when a program is traced.
       mode: "constant", "edge", "reflect", "symmetric" or "wrap".
-      constant_values: the values of "constant", in the forms of `pad_width`. They are
-        converted to the type of `array`. Floats out of range saturate. None stands for
-        0.
+      constant_values: the values of "constant": a number, a pair or pairs, as for
+        `pad_width`. They are converted to the type of `array`. Floats out of range
+        saturate. None stands for 0.
       reflect_type: "even". There is no other type here.
-      stat_length: None. Only jax.numpy's other modes have one.
-      end_values: None. Only "linear_ramp" has some, a mode of jax.numpy alone.
+      stat_length: None. Only modes that are missing here use it.
+      end_values: None. Only "linear_ramp" uses it, which is missing here.
 
     Returns:
       The padded array, differentiable in `array` and `constant_values`.
@@ -196,7 +197,7 @@ def _why_no_mode(mode: Any) -> str:
     modes = ", ".join(_MODES)
     text = f"dmljax.numpy.pad has the modes {modes}, not mode={as_python(mode)}."
     if isinstance(mode, (int, tuple, list, np.ndarray, Array)):
-        # The call may be dmljax.padding's: padding(x, start, end).
+        # The caller may mean dmljax.padding(x, start, end).
         return (
             f"{text} Both widths of an axis stand in pad_width, as ((before, after), "
             "...)."
@@ -270,7 +271,7 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
         return as_weak_as(x, padding(x, starts, ends, mode=mode, value=value))
     before, after = _split_sides("constant_values", value, x.ndim)
     padded = x
-    for axis, *_ in padded_axes(x.ndim, starts, ends):  # a later axis gets the corners
+    for axis, *_ in padded_axes(x.ndim, starts, ends):  # the last axis sets the corners
         start, end = [0] * x.ndim, [0] * x.ndim
         start[axis] = starts[axis]
         end[axis] = ends[axis]
@@ -312,6 +313,7 @@ def argwhere(
            [0, 0]], dtype=int32)
     """
     x = _as_canonical("a", a)
+    # We search a scalar as an array of one element, and drop its only column.
     columns = find_columns("a", x.reshape(x.shape or (1,)), size, fill_value)
     return jnp.stack(columns, 1)[:, : x.ndim]
 
@@ -469,8 +471,9 @@ def find_columns(
 def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
     """Returns the count, the coordinates, and the number of rows to return.
 
-    We search an array of NumPy here, while a program is traced, and the program has its
-    coordinates as constants. The count is then at most the number of rows.
+    An array of NumPy is searched here, while a program is traced: the coordinates are
+    constants of the program. The count is then at most the number of rows, while a
+    compiled search counts all elements that are not zero.
     """
     if size is not None:
         size = as_size("size", size, "an upper bound of the count")
@@ -479,9 +482,9 @@ def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
     if isinstance(x, np.ndarray) and isinstance(size, int | None):
         found = np.argwhere(x)[:size]
         rows = len(found) if size is None else size
-        known = np.zeros((rows, x.ndim), np.uint32)
-        known[: len(found)] = found
-        return np.uint32(len(found)), known, rows
+        padded = np.zeros((rows, x.ndim), np.uint32)
+        padded[: len(found)] = found
+        return np.uint32(len(found)), padded, rows
     count, coordinates = nonzero_coordinates(x, size=size)
     if size is not None:
         return count, coordinates, coordinates.shape[0]
@@ -498,9 +501,12 @@ def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
 def _split_columns(
     count: Array, coordinates: Array, fills: tuple[Any, ...], rows: int
 ) -> tuple[Array, ...]:
-    """Returns each coordinate of the first rows, with its fill past the count."""
-    # All columns have the same type, which holds the fills as well. The inner call
-    # makes int32 or int64 of `int`, a weak type, which a fill of int8 would narrow.
+    """Returns an array for each column of the first rows, with its fill past the count.
+
+    All these arrays have the same type, which holds the fills as well.
+    """
+    # The inner call gives int32 or int64. `int` itself is a weak type, which a fill of
+    # int8 would narrow.
     dtype = jnp.result_type(jnp.result_type(int), *jax.tree.leaves(fills))
     columns = []
     valid = valid_rows(count, rows)
@@ -603,10 +609,10 @@ def take_slices(
     *,
     cut: bool = False,
 ) -> Array:
-    """Returns the slices of `values` along `axis` that are chosen, and fills.
+    """Returns the slices of `values` along `axis` where the condition holds, and fills.
 
-    With ``axis=None``, `values` is flattened. With `cut`, slices past the end may be
-    chosen, and are not returned.
+    With ``axis=None``, `values` is flattened. With `cut`, the condition may hold past
+    the end of the axis, where there is nothing to return.
     """
     if axis is None:
         axis = 0
@@ -614,11 +620,11 @@ def take_slices(
     axis = as_axis("axis", axis, values.ndim)
     fill = _as_element("fill_value", values.dtype, fill_value)
     length = values.shape[axis]
-    longer = not at_most(condition.size, length)
-    within = condition[:length] if longer else condition
-    count, coordinates, rows = _find(within, size)
-    may_fail = longer and size is None and not cut
-    if may_fail and condition[length:].any():
+    is_longer = not at_most(condition.size, length)
+    up_to_end = condition[:length] if is_longer else condition
+    count, coordinates, rows = _find(up_to_end, size)
+    is_checked = is_longer and size is None and not cut
+    if is_checked and condition[length:].any():
         raise ArgumentError(
             f"condition is true past the end of the axis of {length} elements."
         )
@@ -641,9 +647,9 @@ def _gather_slices(
     rows: int,
     static_count: int,
 ) -> Array:
-    """Returns the slices of `values` at the first rows, and `fill` past the count.
+    """Returns the slices of `values` at the first `rows` coordinates, and fills.
 
-    `static_count` is the count of a mask of NumPy, and 0 for any other mask.
+    `static_count` is the count for a mask of NumPy, and 0 for any other mask.
     """
     values = jnp.moveaxis(values, axis, 0)
     sizes = values.shape[1:]
@@ -656,21 +662,21 @@ def _gather_slices(
             f"a slice of sizes {show(sizes)}."
         ) from None
     # The dimension along which slices are chosen must not be sharded.
-    whole = None
+    sharding = None
     mesh = explicit_mesh(values)
     if mesh is not None:
         spec = jax.typeof(values).sharding.spec
-        whole = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
-        values = jax.reshard(values, whole)
+        sharding = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
+        values = jax.reshard(values, sharding)
     index = lax.slice_in_dim(coordinates, 0, static_count or rows)[:, 0]
     if static_count and 0 not in values.shape:
-        # The index is unique: the gradient is a scatter that adds nothing up.
+        # JAX learns that no index repeats: the gradient writes each slice once.
         taken = values.at[index].get(
             mode="promise_in_bounds",
             indices_are_sorted=True,
             unique_indices=True,
             wrap_negative_indices=False,
-            out_sharding=whole,
+            out_sharding=sharding,
         )
         more = jnp.broadcast_to(filling, (rows - static_count, *sizes))
         taken = jnp.concatenate([taken, more])
@@ -680,13 +686,13 @@ def _gather_slices(
 
 
 def _read_slices(values: Array, filling: Array, valid: Array, index: Array) -> Array:
-    """Reads valid rows, and fills the others."""
+    """Returns the slices at the valid indices, and `filling` for each other index."""
     length = values.shape[0]
     integer = jnp.result_type(int)
     if not isinstance(length, int) or length <= np.iinfo(integer).max:
         index = lax.convert_element_type(index, integer)
         return read_rows(values, filling, valid, (index,))
-    # The indices of jax.numpy are signed, and can't reach the end of such an array.
+    # The indices of jax.numpy are signed, and can't count to `length`.
     slices = lax.GatherDimensionNumbers(
         offset_dims=tuple(range(1, values.ndim)),
         collapsed_slice_dims=(0,),
@@ -750,7 +756,7 @@ def _triangle(m: ArrayLike, k: Any, *, upper: bool) -> Array:
 
 
 def keep_triangle(argument: str, x: Searchable, k: Any, *, upper: bool) -> Array:
-    """Keeps the triangle of matrices from diagonal `k` on, or up to it."""
+    """Keeps the diagonals from `k` on with `upper`, and otherwise up to `k`."""
     if x.ndim < 2:
         raise ArgumentError(
             f"{argument} has sizes {show(x.shape)}; it must have at least 2 dimensions."
@@ -794,8 +800,7 @@ def one_hot(
         class.)
       num_classes: the number of elements of each sequence, at least 0.
       dtype: the type of the result. None stands for JAX's default float.
-      axis: the place of the sequences among the dimensions of the result. The name of a
-        mapped axis, which jax.nn's takes, is a NotImplementedError.
+      axis: the dimension of the result that has the sequences.
       out_sharding: the sharding of the result over explicit mesh axes. By default, the
         result is sharded as `x` is.
 
@@ -823,10 +828,10 @@ def one_hot(
     result_type = as_dtype(float if dtype is None else dtype)
     size = as_size("num_classes", num_classes)
     axis = as_axis("axis", axis, index.ndim + 1)
-    lit = _one_hot_classes(index, size, axis, result_type)
+    result = _one_hot_classes(index, size, axis, result_type)
     if out_sharding is not None:
-        lit = jax.reshard(lit, out_sharding)
-    return lit
+        result = jax.reshard(result, out_sharding)
+    return result
 
 
 @compiled("size", "axis", "dtype")
@@ -834,18 +839,19 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     if not decide_at_most(0, size):
         raise ArgumentError(f"num_classes is {size}; it must be at least 0.")
     if not is_integer(index.dtype):
-        whole = cast_array(index, np.dtype(np.int32))
-        index = jnp.where(index == whole.astype(index.dtype), whole, -1)
+        truncated = cast_array(index, np.dtype(np.int32))
+        is_whole = index == truncated.astype(index.dtype)
+        index = jnp.where(is_whole, truncated, -1)
     index = jnp.expand_dims(index, axis)
     if not keeps_64_bits():
         dtype = jax.dtypes.canonicalize_dtype(dtype)
-    if size == 0:  # the operator has no such sequences
+    if size == 0:  # the operator needs at least one element
         return lax.slice_in_dim(index, 0, 0, axis=axis).astype(dtype)
-    # Here a negative index gives zeros, while the operator counts from the last class.
-    # -1 as uint32 or uint64 is larger than any class. As uint8 it would be class 255.
+    # Here a negative index gives zeros; the operator would count from the last class.
+    # -1 as uint32 or uint64 is larger than any class, and as uint8 would be class 255.
     wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
     # In an array of NumPy, the operator sees the values 0 and 1 while it is traced, and
-    # takes its faster form.
+    # chooses its faster formula.
     off_on = constant(np.array([0, 1], dtype), dtype)
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
@@ -868,14 +874,14 @@ def as_weak_as(x: Searchable, result: Array) -> Array:
 
 
 def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
-    """Returns an array in the type that JAX gives it. NumPy's arrays stay in NumPy.
+    """Returns `value` as an array of the type that JAX gives it, or refuses a list.
 
-    A list is refused, as in jax.numpy.
+    A NumPy array remains a NumPy array.
     """
     array = unwrap_array(value)
     if isinstance(array, (np.ndarray, np.generic)):
         # JAX narrows these types, which turns 2^32 and 1e-300 into 0. We narrow before
-        # the search, so that it finds the same elements.
+        # the search, to find the elements that JAX finds.
         if array.dtype in WIDE:
             with np.errstate(over="ignore"):  # too large a float becomes infinity
                 array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
