@@ -250,6 +250,7 @@ class Subject:
       edges: the limits of shapes and attributes, only for the tests of results.
       errors: a wrong call for each rule of this operator alone.
       sharded: by name, calls for each line of the table about sharding on its page.
+      symbolic: `(x, value) -> outputs`, for a matrix of symbolic sizes and a scalar.
       descriptors: the facts about its descriptors, by DirectML's name.
       names: the operator's other public names: enums and named tuples.
       tensor: the tensor in the support table whose types the open operands have.
@@ -262,6 +263,7 @@ class Subject:
     errors: Sequence[Wrong]
     sharded: dict[str, Case]
     descriptors: dict[str, Described]
+    symbolic: Callable = lambda x, value: ()
     names: tuple[str, ...] = ()
     tensor: str = "OutputTensor"
 

@@ -205,6 +205,15 @@ ERRORS += [
     Wrong.of_descriptor(OLD, f"Offset is 2147483648; {INT32}", offset=2**31),
 ]
 
+
+def _symbolic(x, value):
+    fill = partial(dmljax.diagonal_matrix1, value=value)
+    return (
+        fill(x, fill_begin=-1, fill_end=2),
+        fill(shape=x.shape, fill_begin=1, fill_end=x.shape[0] // 2),
+    )
+
+
 SUBJECT = Subject(
     signature=(
         "(x=None, /, *, shape=None, dtype=None, value=1, fill_begin=<main diagonal>, "
@@ -224,6 +233,7 @@ SUBJECT = Subject(
             ("`diagonal_matrix1`", "batch, rows, columns"),
         )
     },
+    symbolic=_symbolic,
     descriptors={
         "DIAGONAL_MATRIX1": Described(
             example=DESC,

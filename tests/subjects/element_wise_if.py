@@ -137,6 +137,7 @@ SUBJECT = Subject(
             arrays=(array("bool"), array(), -array()),
         )
     },
+    symbolic=lambda x, value: dmljax.element_wise_if(x > 0, x, value * x),
     descriptors={
         "ELEMENT_WISE_IF": Described(
             example=DESC,

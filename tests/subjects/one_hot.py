@@ -171,6 +171,13 @@ ERRORS += [
     ),
 ]
 
+
+def _symbolic(x, value):
+    indices = (x[:, None] % 3 - 1).astype(np.int8)
+    values = jnp.stack([x[0, 0], value])
+    return dmljax.one_hot(indices, values, size=x.shape[1] + 1, axis=1)
+
+
 SUBJECT = Subject(
     signature="(indices, values, /, *, size, axis=-1)",
     arguments=(INDICES, VALUES, 2, 1),
@@ -196,6 +203,7 @@ SUBJECT = Subject(
             divided=False,
         ),
     },
+    symbolic=_symbolic,
     descriptors={
         "ONE_HOT": Described(
             example=DESC,

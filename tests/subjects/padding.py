@@ -246,6 +246,22 @@ for mode in Mode:
         case = Case(function, row, fits, pads=pads)
         SHARDED[f"{mode.name}, {name}"] = case
 
+
+def padded(mode, x):
+    """Padding of more than the input may have."""
+    return dmljax.padding(x, (1, 3), (2, 0), mode=mode)
+
+
+def _symbolic(x, value):
+    height, width = x.shape
+    to_a_multiple = (0, width), (-height % 8, 1)
+    return (
+        *[padded(mode, x) for mode in Mode],
+        dmljax.padding(x, *to_a_multiple, mode=Mode.REFLECTION),
+        dmljax.padding(x, *to_a_multiple, value=value),
+    )
+
+
 SUBJECT = Subject(
     signature=(
         "(x, /, start_padding, end_padding, *, mode=<PaddingMode.CONSTANT: 0>, value=0)"
@@ -258,6 +274,7 @@ SUBJECT = Subject(
     edges=EDGES,
     errors=ERRORS,
     sharded=SHARDED,
+    symbolic=_symbolic,
     descriptors={
         "PADDING": Described(
             example=DESC,

@@ -13,7 +13,8 @@ from dmljax import PaddingMode
 from tests.checks import needs_kernels
 from tests.pallas.nonzero import by_kernel as find
 from tests.samples import Sample
-from tests.subjects import KERNELS
+from tests.subjects import KERNELS, SUBJECTS
+from tests.subjects.padding import padded
 from tests.transforms import dense
 
 F32 = np.float32
@@ -87,26 +88,9 @@ def with_gradient(function):
     return both
 
 
-def padded(mode, x):
-    """Padding of more than the input may have."""
-    return dmljax.padding(x, (1, 3), (2, 0), mode=mode)
-
-
 def of_a_matrix(x, value):
     """Constant arguments, and arguments that depend on the sizes."""
-    height, width = x.shape
-    to_a_multiple = (0, width), (-height % 8, 1)
-    fill = partial(dmljax.diagonal_matrix1, value=value)
-    indices = (x[:, None] % 3 - 1).astype(np.int8)
-    return [
-        *[padded(mode, x) for mode in PaddingMode],
-        dmljax.padding(x, *to_a_multiple, mode=PaddingMode.REFLECTION),
-        dmljax.padding(x, *to_a_multiple, value=value),
-        fill(x, fill_begin=-1, fill_end=2),
-        fill(shape=x.shape, fill_begin=1, fill_end=height // 2),
-        dmljax.element_wise_if(x > 0, x, 2 * x),
-        dmljax.one_hot(indices, jnp.stack([x[0, 0], value]), size=width + 1, axis=1),
-    ]
+    return [subject.symbolic(x, value) for subject in SUBJECTS.values()]
 
 
 def test_height_and_width():
