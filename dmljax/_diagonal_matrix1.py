@@ -204,8 +204,8 @@ def check_int32(name: str, value: int) -> None:
 def check_diagonals(name: str, shape: tuple[int, ...]) -> None:
     """Requires a matrix whose diagonals have numbers in INT32."""
     height, width = shape[-2:]
-    # JAX takes symbolic sizes to be below 2^31. These limits leave INT32_MAX past every
-    # diagonal, for a bound of None.
+    # JAX takes symbolic sizes to be below 2^31. Within these limits, INT32_MIN is below
+    # and INT32_MAX past every diagonal, as a bound of None should be.
     tall = isinstance(height, int) and height > 2**31
     wide = isinstance(width, int) and width >= 2**31
     if tall or wide:
@@ -228,8 +228,8 @@ def _diagonal_matrix1(
 
     The bounds are known integers in `span`, or else scalars of data in `bounds`.
     """
-    described: Any = zeros if x is None else x
-    shape = described.shape
+    template: Any = zeros if x is None else x
+    shape = template.shape
     rank = len(shape)
     # A descriptor was checked before: only calls of the function break these rules.
     name = "the result (shape)" if x is None else X
@@ -265,7 +265,7 @@ def _diagonal_matrix1(
         is_below = True
     filled = is_ordered ^ ((top_x >= begin) ^ is_below)
     # Without an `x`, all elements share a single zero, and no array is read.
-    zero = constant(0, described.dtype)
+    zero = constant(0, template.dtype)
     on, off = (zero if array is None else drop_weak_type(array) for array in (value, x))
     return jnp.where(filled, on, off)
 
@@ -286,8 +286,8 @@ def _spread(row: Array, column: Array, begin: Array, end: Array) -> Any:
         # their bits.
         itemsize = max(begin.dtype.itemsize, end.dtype.itemsize)
         unsigned = np.dtype(f"uint{8 * itemsize}")
-        is_below = begin.astype(unsigned) <= end.astype(unsigned)
-        is_ordered = jnp.where((begin < 0) == (end < 0), is_below, begin < 0)
+        bits_ordered = begin.astype(unsigned) <= end.astype(unsigned)
+        is_ordered = jnp.where((begin < 0) == (end < 0), bits_ordered, begin < 0)
     scalars = is_ordered, *(saturate(n, row.dtype) for n in (begin, end))
     is_ordered, begin, end = (
         lax.broadcast_in_dim(scalar, row.shape, (), out_sharding=sharding)
@@ -361,8 +361,7 @@ class DiagonalMatrixDesc(OperatorDesc[Array]):
     Attributes:
       output_tensor: 2 to 4 dimensions. Those before the last two are a batch.
       offset: INT32, the diagonal that is filled.
-      value: a FLOAT. For an integer tensor it is converted as the value of PADDING is:
-        truncated toward zero, and limited to the range of the type.
+      value: a FLOAT. For an integer tensor it is truncated toward zero, and saturates.
 
     >>> from dmljax import TensorDesc, create_operator
     >>> desc = DiagonalMatrixDesc(TensorDesc(DataType.INT32, (2, 3)), 1, 7.0)

@@ -57,9 +57,9 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
       condition: (...) uint8 or bool. Every value except 0 selects `a`.
       a: (...) of any type and of the sizes of `condition`, or a scalar.
       b: (...) of the type of `a` and of the sizes of `condition`, or a scalar. If `a`
-        or `b` is a Python number, the other must be an array, and the number takes
-        its type. So do weakly typed arrays and scalars of type bool. Nothing else is
-        promoted or broadcast.
+        or `b` is a Python number, the other must be an array, and the number takes its
+        type. A weakly typed array and a scalar of type bool also take the other's type.
+        Nothing else is promoted or broadcast.
 
     Returns:
       An array (...) of the type of `a` and `b`, differentiable in both.

@@ -132,7 +132,7 @@ def _one_hot(
     remedy = " jnp.expand_dims(indices, axis) adds an axis of size 1."
     sizes = check_sizes(names, indices.shape, values.shape, size, axis, remedy)
     check_elements(sizes)
-    if indices.dtype.itemsize < 4:  # a type that may not count to every size
+    if indices.dtype.itemsize < 4:  # a type that may not hold `size`
         signed = jnp.issubdtype(indices.dtype, np.signedinteger)
         indices = indices.astype(np.int32 if signed else np.uint32)
     # `position_of` could take the small array of indices. We broadcast first: the full

@@ -4,9 +4,9 @@ PADDING, its adjoint and NONZERO_COORDINATES are JAX primitives: each has severa
 *forms*, ways to compute it. The other operators are plain functions of jax.numpy.
 
 A primitive takes its operands in *normal form*: all have the same rank, and size 1
-along the dimensions that broadcast them. Static attributes describe the last axes only.
-So a further batch dimension in front changes no attribute, and a single batching rule
-serves every primitive.
+along dimensions that they share. For example, one value for arrays (8, 3, 4) has shape
+(1, 1, 1). Static attributes describe only the last axes. So a further batch dimension
+in front changes no attribute, and a single batching rule serves every primitive.
 
 We choose a form when a program is lowered, for the platform that it is lowered for: a
 program exported on a CPU for a GPU has the form for a GPU. docs/development/design.md
@@ -60,8 +60,8 @@ class OperatorPrimitive:
       auto_sharded: a jax.numpy form for programs whose arrays XLA may divide among
         devices: XLA need not send whole arrays. None if `xla` is such a form.
       kernel: chooses a kernel when a call is lowered, `(platform, context, **static) ->
-        form`; it returns None to leave the call to the jax.numpy forms. `static` then
-        includes `implementation`, if the operator has it, which forms do not take.
+        form`; it returns None to leave the call to the jax.numpy forms. Here `static`
+        may include `implementation`, which forms do not take.
       transpose: the transpose of an operator that is linear in all operands,
         `(cotangents, *operands, **static) -> cotangents`; it returns None for an
         operand that needs none. None for an operator without a derivative.

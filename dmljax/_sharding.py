@@ -95,21 +95,21 @@ def over_explicit_mesh(
     static: dict[str, Any],
 ) -> Outputs:
     """Returns the outputs of an `OperatorPrimitive` for operands sharded on a mesh."""
-    axes: dict[int, tuple[str, ...]] = {}
+    divided: dict[int, tuple[str, ...]] = {}
     for operand in operands:
         for dimension, names in divided_axes(operand).items():
             # A dimension of size 1 stays whole. Only the batch is a larger dimension of
             # several operands, and `jax.vmap` requires that all divide it alike.
             if operand.shape[dimension] != 1:
-                axes[dimension] = names
+                divided[dimension] = names
     division: Division = operator.division(*operands, **static)
-    independent = {i: names for i, names in axes.items() if i in division.independent}
-    by_parts = independent == axes or division.otherwise == "gather"
-    operand_axes = independent if by_parts else axes
-    output_axes = axes if division.otherwise == "keep" else independent
-    types = operator.types(*operands, **static)
+    independent = {i: axes for i, axes in divided.items() if i in division.independent}
+    by_parts = independent == divided or division.otherwise == "gather"
+    operand_axes = independent if by_parts else divided
+    output_axes = divided if division.otherwise == "keep" else independent
+    outputs = operator.types(*operands, **static)
     operand_shardings = _shardings(operator.name, mesh, operands, operand_axes)
-    output_shardings = _shardings(operator.name, mesh, types, output_axes)
+    output_shardings = _shardings(operator.name, mesh, outputs, output_axes)
     run: Form = without_residuals(functools.partial(operator, **static))
     manual: set[str] = set().union(*operand_axes.values())
     all_explicit = {*mesh.axis_types} == {AxisType.Explicit}

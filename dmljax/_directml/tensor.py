@@ -210,21 +210,22 @@ def check_tensor(
         _check_strides(has, tensor, output=output)
     total = tensor.total_tensor_size_in_bytes
     if total is not None:
-        size = f"{has} TotalTensorSizeInBytes {as_python(total)}"
+        has_total = f"{has} TotalTensorSizeInBytes {as_python(total)}"
         implied = tensor.implied_size_in_bytes
         if type(total) is not int or total < implied:
             raise ArgumentError(
-                f"{size}; its sizes and strides need an integer of at least {implied}."
+                f"{has_total}; its sizes and strides need an integer of at least "
+                f"{implied}."
             )
         if total >= 2**64:
-            raise ArgumentError(f"{size}; it must be a UINT64, less than 2^64.")
-    width = tensor.dtype.itemsize
+            raise ArgumentError(f"{has_total}; it must be a UINT64, less than 2^64.")
+    itemsize = tensor.dtype.itemsize
     alignment = tensor.guaranteed_base_offset_alignment
-    is_power = type(alignment) is int and alignment & (alignment - 1) == 0
-    if not is_power or (alignment != 0 and not width <= alignment < 2**32):
+    is_power_or_0 = type(alignment) is int and alignment & (alignment - 1) == 0
+    if not is_power_or_0 or (alignment != 0 and not itemsize <= alignment < 2**32):
         raise ArgumentError(
             f"{has} GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 "
-            f"or a power of two of at least {width}, the size of an element of "
+            f"or a power of two of at least {itemsize}, the size of an element of "
             f"{tensor.data_type.name}, and less than 2^32."
         )
 
