@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 import itertools
-import re
 from functools import partial
 
 import jax
@@ -299,26 +298,6 @@ def test_arrays_of_every_kind(place):
     assert_same(found, [call(array)] * 4)
 
 
-@pytest.mark.parametrize(
-    ("number", "dtype"),
-    [
-        (True, "bool"),
-        (-(2**31), "int32"),
-        (2**31 - 1, "int32"),
-        (1.5, "float32"),
-        (2j, "complex64"),
-        (2**40, "int64"),
-        (2**63, "uint64"),
-        (0.1, "float64"),
-    ],
-    indirect=["dtype"],
-)
-def test_a_python_number_is_an_array_of_its_type(number, dtype):
-    found = padding(number, (), ())
-    assert found.dtype == dtype
-    assert np.asarray(found) == number
-
-
 # SCALARS
 
 # The value is the last element of each of these results.
@@ -486,29 +465,6 @@ def test_a_float_saturates(dtype, x64):
         lambda: fill_all(fills, jnp.asarray),
     ):
         assert [np.asarray(y)[0, -1] for y in run()] == expected
-
-
-@pytest.mark.parametrize(
-    ("dtype", "taken", "refused"),
-    [
-        ("float16", [True, 1, 1.5], [1j]),
-        ("complex64", [True, 1.5, 1j], []),
-        ("bool", [True], [1, 1.5]),
-        ("int32", [True], [1.5]),
-        ("uint8", [True], [1j]),
-    ],
-)
-def test_which_traced_numbers_a_type_takes(dtype, taken, refused):
-    x = np.zeros((1, 1), dtype)
-    for name, call in SCALARS.items():
-        for number in taken:
-            assert jax.eval_shape(call, x, number).dtype == dtype
-        for number in refused:
-            if call is padding_value and (dtype, number) == ("int32", 1.5):
-                continue  # PADDING truncates a float
-            text = f"{re.escape(name)}.*must be the same. "
-            with pytest.raises(DescriptorError, match=text):
-                jax.eval_shape(call, x, number)
 
 
 @pytest.mark.parametrize("name", SCALARS)
