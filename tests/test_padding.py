@@ -8,7 +8,6 @@ import functools
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from dmljax import (
     DataType,
@@ -66,37 +65,6 @@ def test_wrong_modes():
         assert assert_refused("PADDING", text, pad, mode=mode).endswith(text)
     text = "mode (PaddingMode) is traced;...name it in jax.jit's static_argnums"
     assert_refused("PADDING", text, jax.jit(pad), mode=1, error=TypeError)
-
-
-# ARGUMENTS
-
-PAIRS = ". One list of pairs...start, end = zip(*pairs)"
-
-
-@pytest.mark.parametrize(
-    "pairs", [((1, 1), (2, 2)), np.ones((2, 2), int), [(1,), (2,)]]
-)
-def test_a_list_of_pairs(pairs):
-    """A list of pairs, as np.pad takes it, in every argument."""
-    wrong = "(StartPadding) has ...; it must have one integer for each axis" + PAIRS
-    assert_refused("PADDING", wrong, padding, X, pairs, pairs, error=TypeError)
-    wrong = "(EndPadding) has ...; it must have one integer for each axis" + PAIRS
-    assert_refused("PADDING", wrong, padding, X, (1, 1), pairs, error=TypeError)
-
-
-def test_one_integer_for_all_axes():
-    """(before, after) for all axes, as np.pad takes it: this is no list of pairs."""
-    wrong = "must be a sequence of integers, one for each axis, not int."
-    found = assert_refused("PADDING", wrong, padding, X, 2, 2, error=TypeError)
-    assert found.endswith(wrong)
-
-
-def test_a_number_of_elements_is_a_uint32():
-    """Fault: `pad > 2**32` for `>=`."""
-    wrong = (
-        "start_padding (StartPadding) is {4294967296,0}; each element must be a UINT"
-    )
-    assert_refused("PADDING", wrong, padding, X, (2**32, 0), (0, 0))
 
 
 def test_the_transpose_of_a_value_has_its_type():

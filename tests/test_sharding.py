@@ -191,15 +191,6 @@ def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes(mode):
     assert_equal(output, np.stack([pad(x[..., 0]), pad(x[..., 1])]))
 
 
-@pytest.mark.parametrize("spec", [P(None, "a"), P("b", "a")])
-def test_a_vmap_of_complex_lines_that_are_divided(spec):
-    """Whether a complex number is zero takes two comparisons of the whole array."""
-    find = partial(dmljax.nonzero_coordinates, size=3)
-    lines = 1j * np.eye(4, 8, dtype=np.complex64)
-    found = jax.jit(jax.vmap(find))(explicit(spec, lines))
-    assert_equal(found, jax.vmap(find)(lines))
-
-
 def test_an_unreduced_array_is_refused():
     sharding = sharding_of("8", P(unreduced={"a"}), AxisType.Explicit)
     x = jax.ShapeDtypeStruct((4,), np.float32, sharding=sharding)

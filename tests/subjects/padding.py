@@ -186,7 +186,7 @@ ERRORS = [
     _call(f"{END} is {{1,1,1}}, while...has sizes {{2,3}}{LENGTH}", end=(1, 1, 1)),
     _call(f"{START} is {{1,1}}, while...has sizes {{}};", MATRIX[0, 0]),
     _call(f"{START} is {{-1,0}}; no element may be negative", start=(-1, 0)),
-    _call(f"{END} is {{0,{2**62}}}{LARGE}", end=(0, 2**62)),
+    _call(f"{END} is {{0,{2**32}}}{LARGE}", end=(0, 2**32)),
     _desc("has {15}, while...give it {3,5}", output_tensor=tensor("FLOAT32", 15)),
     _desc("has FLOAT16, while...has FLOAT32", output_tensor=tensor("FLOAT16", 3, 5)),
     _desc("DimensionCount is 3, while StartPadding has 2 el", dimension_count=3),

@@ -59,17 +59,6 @@ def test_samples_on_a_gpu():
         assert launches(sample.run, *sample.arrays()) == 1
 
 
-@needs_kernels
-@pytest.mark.usefixtures("real_blocks")
-def test_wide_types_outside_of_x64_mode():
-    """Programs that were traced in x64 mode can be lowered outside of it."""
-    sample, *_ = KERNEL_SAMPLES
-    with jax.enable_x64(True):
-        traced = jax.jit(sample.run).trace(*sample.arrays("float64"))
-    text = traced.lower(lowering_platforms=("cuda",)).as_text()
-    assert "@mosaic_gpu_v2(" in text
-
-
 @pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
 def test_samples_and_edges_on_a_tpu(x64):
     for sample in USES:
