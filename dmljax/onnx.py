@@ -127,6 +127,7 @@ def pad(
     starts = [0] * x.ndim
     ends = [0] * x.ndim
     for axis, start, end in zip(padded, widths[:n], widths[n:], strict=True):
+        # A negative number cuts elements off, and adds none.
         cut_start = 0 if decide_at_most(0, start) else -start
         cut_end = 0 if decide_at_most(0, end) else -end
         starts[axis] = start + cut_start
@@ -431,14 +432,14 @@ def compress(
 
 
 def _as_numpy(value: Any) -> Any:
-    """Returns a ``jax.Array`` as NumPy's if it is not traced; else the value itself."""
+    """Returns a known ``jax.Array`` as a NumPy array, and any other value as given."""
     if isinstance(value, Array) and not isinstance(value, jax.core.Tracer):
         return np.asarray(value)
     return value
 
 
 def _as_scalar(argument: str, value: Any) -> Any:
-    """Returns an array of one element as a scalar, and a value of no array itself."""
+    """Returns an array of one element as a scalar, and any other value as given."""
     if not is_symbolic_dim(value):  # unwrap_array would make it a tracer
         value = unwrap_array(value)
     if isinstance(value, (Array, np.ndarray, np.generic)):
