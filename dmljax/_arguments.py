@@ -56,7 +56,7 @@ def holds(dtype: np.dtype, other: np.dtype) -> bool:
         return False
     if not is_integer(other) or is_integer(dtype):
         return True
-    # NumPy lets float64 hold all integers of 64 bits, and float8 those of 8 bits.
+    # `np.can_cast` says that float64 holds each int64, and a float8 each int8.
     return bool(jnp.iinfo(other).bits <= jnp.finfo(dtype).nmant + 1)
 
 
@@ -80,14 +80,14 @@ def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
 def check_numbers(name: str, has: str, dtype: np.dtype) -> None:
     """Requires a type of numbers, or bool, of which JAX has arrays.
 
-    The message begins with `name` and `has`.
+    `has` is the verb of the message, such as "has elements of type".
     """
     # For NumPy, a timedelta64 is a number. JAX has no arrays with swapped bytes, but a
     # cached program for the type would read their bytes in the wrong order. XLA may end
     # the process while compiling floats of 6 bits.
     is_number = jnp.issubdtype(dtype, np.number) and dtype.kind != "m"
     has_six_bits = dtype.name.startswith("float6_")
-    fits = dtype.itemsize <= 8 or dtype == np.complex128
+    fits = dtype.itemsize <= 8 or dtype == np.complex128  # no longdouble
     if dtype == np.bool_ or (
         is_number and fits and dtype.isnative and not has_six_bits
     ):
@@ -109,9 +109,9 @@ def check_numbers(name: str, has: str, dtype: np.dtype) -> None:
 
 
 def as_dtype(dtype: DTypeLike) -> np.dtype:
-    """Returns a data type of numbers or bool from whatever stands for a type."""
+    """Returns a data type of numbers or bool from what NumPy takes as `dtype`."""
     try:
-        # For NumPy, a number stands for its type, and so does an array, with a warning.
+        # NumPy would take the type of an array, with a warning, or of a NumPy scalar.
         if isinstance(dtype, (Array, np.generic)):
             raise TypeError
         result = jnp.dtype(dtype)
@@ -127,12 +127,12 @@ def as_dtype(dtype: DTypeLike) -> np.dtype:
 
 
 def as_number(value: Any) -> Any:
-    """Returns the Python number that stands for a value, or None for an array.
+    """Returns a Python number for a value whose type nobody chose, and otherwise None.
 
-    A number has no data type of its own. Neither has a NumPy scalar of a type of
-    `WIDE`: ``np.mean([1, 2])`` is a float64 although nobody asked for this type.
+    Nobody chose the type of a Python number, or of a NumPy scalar of a type in `WIDE`,
+    such as ``np.mean([1, 2])``, a float64.
     """
-    # NumPy's float64 is a subclass of Python's float.
+    # A float64 of NumPy is an instance of `float`, too.
     if isinstance(value, (int, float, complex)) and not isinstance(value, np.generic):
         return value
     array = unwrap_array(value)
@@ -146,8 +146,8 @@ def as_number(value: Any) -> Any:
 def as_array(name: str, value: Any, *, strict: bool = False) -> Array | np.ndarray:
     """Returns `value` as an array of a type that JAX keeps.
 
-    Where x64 mode is off, NumPy's arrays of 64 bits become 32 bits, as in JAX. With
-    `strict` they are an error, as JAX's arrays of 64 bits are.
+    Where x64 mode is off, a NumPy array of 64 bits becomes 32 bits, as in JAX. With
+    `strict` it is an error. A JAX array of 64 bits is always an error.
 
     Raises:
       TypeError: if `value` is not an array, or its elements are not numbers.
@@ -192,7 +192,7 @@ def as_array(name: str, value: Any, *, strict: bool = False) -> Array | np.ndarr
 
 
 def _narrow(name: str, array: np.ndarray) -> np.ndarray:
-    """Converts an array to the type that JAX gives it. No integer may wrap around."""
+    """Converts an array to the type that JAX gives it. An integer must fit."""
     dtype = jax.dtypes.canonicalize_dtype(array.dtype)
     if dtype == array.dtype:
         return array
@@ -234,19 +234,18 @@ def as_scalar(
 ) -> Array | np.ndarray:
     """Returns a scalar of type `dtype`, the type of `owner`.
 
-    Python numbers take this type, and so do NumPy's of 64 bits, except with `strict`.
-    Only rounding of floating point may change a number. See `convert` for `cast` and
-    for arrays of another type.
+    A Python number takes this type, and so does a NumPy scalar of 64 bits, except with
+    `strict`. Only rounding to a float may change the number. See `convert` for `cast`
+    and for arrays of another type.
     """
     is_strict = strict and isinstance(value, np.generic)
     number = None if is_strict else as_number(value)
     if number is not None:
-        if not (cast and isinstance(number, float) and is_integer(dtype)):
+        is_truncated = cast and isinstance(number, float) and is_integer(dtype)
+        if not is_truncated:
             scalar: Array | np.ndarray = from_python(name, number, dtype)
             return scalar
-        # The float gets JAX's default type, as when it is traced.
-        value = jnp.asarray(number)
-    # Other scalars of NumPy must already have the tensor's type.
+        value = jnp.asarray(number)  # `convert` truncates it, as a traced float
     array = as_array(name, value, strict=strict)
     if array.shape != ():
         raise ArgumentError(
@@ -266,19 +265,17 @@ def convert(
 ) -> Array:
     """Converts a weakly typed array to `dtype`, the type of `owner`.
 
-    Any other array must have this type.
+    An array without a weak type must have this type, or be a bool of rank 0.
 
-    A traced Python number has a weak type and an unknown value. Integers too large for
-    the type saturate, and never wrap. A float for an integer type is an error, or, with
-    `cast`, is truncated and saturates.
-
-    A traced Python bool has no weak type. An array of type bool passes for a number,
-    because 0 and 1 fit all types. Callers pass such an array only with rank 0.
+    A traced Python number has a weak type and an unknown value. An integer too large
+    for the type saturates, and never wraps. A float for an integer type is an error,
+    or, with `cast`, is truncated and saturates. A traced Python bool has no weak type,
+    and passes for a number, because 0 and 1 fit all types.
     """
     if array.dtype == dtype:
         same: Array = array
         return same
-    kinds = "iufc"  # of weakly typed arrays that fit
+    kinds = "iufc"  # the kinds of weak types that `dtype` accepts
     if dtype == np.bool_:
         kinds = ""
     elif not jnp.issubdtype(dtype, np.complexfloating):
@@ -298,7 +295,7 @@ def convert(
 
 
 def saturate(array: Array, dtype: np.dtype) -> Array:
-    """Converts integers to the nearest of the type."""
+    """Converts integers, each to the nearest integer of the type."""
     if array.dtype == dtype:
         return array
     limits = [jnp.iinfo(each) for each in (dtype, array.dtype)]
@@ -308,11 +305,11 @@ def saturate(array: Array, dtype: np.dtype) -> Array:
 
 
 def cast_array(array: Array, dtype: np.dtype) -> Array:
-    """Converts an array as a device does: floats saturate, and NaN becomes 0.
+    """Converts an array. For an integer type, floats saturate, and NaN becomes 0.
 
-    An integer gets the real part of a complex number. JAX folds the conversion of a
-    literal in a program, by NumPy, and there 300.7 wraps around to the uint8 44
-    (jax-ml/jax#10005). The barrier hides the literal from JAX.
+    Devices convert so. But JAX converts a literal in a program by NumPy, and the uint8
+    of 300.7 then wraps around to 44 (jax-ml/jax#10005). A barrier hides the literal
+    from JAX. A complex number loses its imaginary part.
     """
     if is_integer(dtype) and jnp.issubdtype(array.dtype, jnp.inexact):
         array = lax.optimization_barrier(jnp.real(array))
@@ -320,16 +317,17 @@ def cast_array(array: Array, dtype: np.dtype) -> Array:
 
 
 def drop_weak_type(array: Array) -> Array:
-    """Returns `array` without a weak type, which would take another array's type."""
+    """Returns `array` without a weak type: its type no longer yields to another."""
     return lax.convert_element_type(array, array.dtype)
 
 
 def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
-    """Returns a Python number as a scalar array of `dtype`; an error if it can't.
+    """Returns a Python number as a scalar array of `dtype`, which must hold it.
 
-    A float past the largest float of the type is infinity.
+    A float past the largest float of the type becomes infinity, or NaN in a type
+    without infinity.
     """
-    # The usual case is short: half precision holds 65504, and NumPy gives no warning.
+    # The usual case is short: up to 65504, which float16 holds, NumPy gives no warning.
     is_real = type(value) in (int, float)
     if is_real and dtype.kind == "f" and -65504 <= value <= 65504:
         return constant(np.array(value, dtype), dtype)
@@ -354,7 +352,6 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
         raise ArgumentError(f"{name} is {as_python(value)}; {show(dtype)} {rule}.")
     if not is_whole and not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
-    # Past the largest float is infinity, or NaN in a type without infinity.
     with np.errstate(over="ignore"):
         return constant(np.array(value, dtype), dtype)
 
@@ -362,7 +359,7 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
 def check_float(name: str, value: Any) -> None:
     """Requires a real number in the range of a double."""
     is_real = isinstance(value, (int, float, np.integer, np.floating))
-    is_other = isinstance(value, (bool, np.timedelta64))  # for NumPy, an integer
+    is_other = isinstance(value, (bool, np.timedelta64))  # subclasses of integers
     is_huge = isinstance(value, int) and abs(value) > sys.float_info.max
     if not is_real or is_other or is_huge:
         raise ArgumentError(
@@ -375,6 +372,7 @@ def check_float(name: str, value: Any) -> None:
 
 
 def check_static(name: str, value: Any, must_be: str) -> None:
+    """Refuses a traced value."""
     if isinstance(value, jax.core.Tracer):
         raise ArgumentTypeError(
             f"{name} is traced; it must be {must_be}, known when the "
@@ -384,7 +382,7 @@ def check_static(name: str, value: Any, must_be: str) -> None:
 
 
 def as_integer(name: str, value: Any) -> int:
-    """Returns an integer of Python, NumPy or JAX, of at most 64 bits, as Python's."""
+    """Returns an integer of Python, NumPy or JAX, of up to 64 bits, as a Python int."""
     if type(value) is int and -(2**64) < value < 2**64:
         return value
     check_static(name, value, "an integer")
@@ -412,7 +410,7 @@ def as_axis(
     rank: int,
     reason: str = "",
 ) -> int:
-    """Returns an axis. A negative axis counts from the end.
+    """Returns an axis, in which a negative one counts from the end, as 0 to rank - 1.
 
     `reason` ends the message about an axis out of range.
     """
@@ -425,9 +423,9 @@ def as_axis(
 
 
 def unwrap_integer(value: int) -> int:
-    """Returns an integer of NumPy or JAX as Python's, with a hash and no overflow.
+    """Returns an integer of NumPy or JAX as a Python int, which has a hash.
 
-    Other values are returned unchanged, and the checks can name them.
+    Other values are returned unchanged, for the checks to name in their messages.
     """
     array: Any = value
     if isinstance(array, (jax.core.Tracer, np.ma.MaskedArray)):
@@ -444,7 +442,7 @@ def as_size(name: str, value: Any, must_be: str = "an integer") -> int:
     `must_be` says what to pass in place of a traced number.
     """
     if is_symbolic_dim(value):
-        return typing.cast("int", value)  # which computes as an integer does
+        return typing.cast("int", value)  # a symbolic size has an int's operators
     check_static(name, value, must_be)
     return as_integer(name, value)
 
@@ -453,8 +451,8 @@ def is_sequence(values: Any) -> bool:
     """Whether `values` may be a list of integers."""
     if isinstance(values, np.ndarray):
         return values.ndim > 0 and not isinstance(values, np.ma.MaskedArray)
-    text = isinstance(values, (str, bytes, bytearray, memoryview))  # are sequences, too
-    return isinstance(values, Sequence) and not text
+    is_text = isinstance(values, (str, bytes, bytearray, memoryview))
+    return isinstance(values, Sequence) and not is_text  # a text is a sequence, too
 
 
 def as_sizes(name: str, values: Sizes, hint: str = "") -> tuple[int, ...]:
@@ -462,7 +460,7 @@ def as_sizes(name: str, values: Sizes, hint: str = "") -> tuple[int, ...]:
 
     `hint` ends the message about a sequence of sequences.
     """
-    # A tuple of ordinary integers is recognized without a loop in Python.
+    # The usual case is short: a tuple of Python integers, found without a loop.
     has_integers = type(values) is tuple and {*map(type, values)} == {int}
     if has_integers and max(values) < 2**64 and min(values) > -(2**64):
         return values  # type: ignore[return-value]
@@ -474,7 +472,8 @@ def as_sizes(name: str, values: Sizes, hint: str = "") -> tuple[int, ...]:
             f"not {type(values).__name__}."
         )
     for value in values:
-        if getattr(value, "ndim", is_sequence(value)):
+        is_nested = getattr(value, "ndim", is_sequence(value))
+        if is_nested:
             raise ArgumentTypeError(
                 f"{name} has {as_python(value)} for an axis; it must have "
                 f"one integer for each axis.{hint}"

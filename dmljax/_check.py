@@ -1,10 +1,10 @@
 """Errors: the exception classes, and how messages show a value.
 
-We enforce the rules for what users pass by plain code. chex asserts invariants of the
-package itself elsewhere: `chex.disable_asserts` must not make a call crop in silence.
+Plain code enforces the rules for arguments. chex asserts only what the package itself
+promises (`_directml.operator`), because `chex.disable_asserts` turns its asserts off.
 
-Values and names appear in messages in one line, with control characters escaped, and
-shortened with a count where they are long.
+In messages, values and names stand in one line, with control characters escaped. A long
+one is cut, and followed by its length.
 """
 
 import difflib
@@ -76,9 +76,9 @@ class Naming:
 
 
 def public(called: T) -> T:
-    """Names a public function or method in the errors of its arguments.
+    """Puts the name of a public function or method in front of its argument errors.
 
-    dmljax's functions have the names of their operators.
+    A function of `dmljax` itself appears under the name of its operator, PADDING.
     """
     function: Any = called
     name = function.__qualname__
@@ -154,10 +154,10 @@ def require_same(
     values: Mapping[str, Any],
     remedy: str | None = None,
 ) -> None:
-    """Requires that tensors, by name, agree with the first tensor in `what`.
+    """Requires the same value for each name, where `what` may be "sizes".
 
-    A message about arrays has a remedy, which may be empty. A message about a
-    descriptor has none, and calls its tensors by DirectML's names.
+    If the names are tensors of a descriptor, `remedy` is None. Otherwise they are
+    arrays, as a caller writes them, and `remedy` ends the message.
     """
     first = next(iter(values), "")  # there may be no tensors
     for name, value in values.items():
@@ -175,8 +175,8 @@ def require_same(
 
 def is_number_of(value: Any, enum_type: Any) -> bool:
     """Whether `value` is the plain number of a member, if the type is an enum."""
-    # A boolean and a member of another enum are integers too, but mean something else.
-    # So is NumPy's time, for NumPy.
+    # A bool, a member of another enum and a timedelta64 are integers for `isinstance`,
+    # but mean something else.
     is_integer = isinstance(value, (int, np.integer))
     is_other = isinstance(value, (bool, enum.Enum, np.timedelta64))
     members = getattr(enum_type, "__members__", {})
@@ -213,7 +213,7 @@ def as_python(value: Any) -> str:
     >>> as_python(10**400), as_python(-7), as_python("7")
     ('about 2^1328', '-7', "'7'")
     """
-    if type(value) is int and value.bit_length() > 128:  # 64 are legal
+    if type(value) is int and value.bit_length() > 128:  # no legal value has more
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
     try:
         return one_line(repr(value), 60)
@@ -229,9 +229,9 @@ def show(value: Any) -> str:
     ('{2,3}', 'FLOAT16', 'about 2^1328')
     """
     if isinstance(value, tuple):
-        most = 16  # more than a tensor has
+        most = 16  # no tensor has more dimensions
         sizes = value[:most]
-        # A symbolic size is no int, and shows itself in its letters.
+        # A symbolic size is no int, and its text is an expression such as "n + 1".
         items = [as_python(n) if type(n) is int else shortened(str(n)) for n in sizes]
         if len(value) > most:
             items.append(f"... ({len(value)} elements)")
@@ -281,7 +281,7 @@ def as_json(value: Any) -> str:
 
 
 def listed(names: Iterable[str]) -> str:
-    """Joins names by commas. Of many it gives the first, and how many there are."""
+    """Joins names by commas, or the first names and the number of all."""
     every = list(names)
     most = 12
     text = ", ".join(map(quoted, every[:most]))

@@ -26,13 +26,13 @@ else:
     from jax.errors import (
         InconclusiveDimensionOperation as InconclusiveDimensionOperation,
     )
-# For jax.jit: a jaxpr gets the operations of a function. With True, from JAX 0.11 on,
-# only the lowered program gets them.
+# The option `inline` of jax.jit: a jaxpr has the operations of a function in place of a
+# call. From JAX 0.11 on, `inline=True` would do so in the lowered program alone.
 INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 # JAX documents this class in jax.extend.lowering, which JAX 0.9 lacks.
 Context = mlir.LoweringRuleContext
 
-# The attributes that lead to each name, from an object that JAX documents.
+# For each name, the attributes that lead to it from an object that JAX documents.
 UNDOCUMENTED = {
     # Of jax.interpreters.mlir: lowers a function inside of a lowering rule. Of a rule's
     # context: the types of the operands and of the results. Without these names, every
@@ -49,8 +49,8 @@ UNDOCUMENTED = {
     # GPUs; implementation="xla" exports no kernel.
     "export": "module_context.lowering_parameters.for_export",
     # Of an array's type: over which mesh axes of a shard_map the array varies, by the
-    # new and the old name. Without both, a shard_map needs check_vma=False for kernels
-    # and derivatives.
+    # new and the old name. Without both names, a shard_map needs check_vma=False for
+    # kernels and derivatives.
     "manual axes": "manual_axis_type",
     "old manual axes": "vma",
     # Of an array's type: makes a weak type. Without this name, no result is weak.
@@ -70,7 +70,10 @@ UNDOCUMENTED = {
 
 
 def _read(name: str, source: Any) -> Any:
-    """Reads a name of the table from `source`; None, or an error, if it is missing."""
+    """Reads a name of `UNDOCUMENTED` from `source`. A missing name gives None.
+
+    Without the names that every operator needs, it is an error.
+    """
     for attribute in UNDOCUMENTED[name].split("."):
         source = getattr(source, attribute, None)
     if source is None and name in ("lower", "operand types", "result types"):
@@ -114,7 +117,7 @@ def is_local(context: Context) -> bool:
     # shard_map, and with explicit axes, the types show what is left to divide.
     shardings = [array.sharding for array in types_of(context)]
     divided = any(any(sharding.spec) for sharding in shardings)
-    # With an automatic axis in the mesh, XLA may divide further than the type.
+    # Without a mesh, or with an automatic axis in it, XLA may divide further.
     meshes = [sharding.mesh.axis_types for sharding in shardings]
     return not divided and all(axes and AxisType.Auto not in axes for axes in meshes)
 
@@ -181,12 +184,12 @@ def with_weak_type(array: Any) -> Any:
 
 
 def varying_alike(*arrays: Array) -> list[Array]:
-    """Casts arrays inside of a shard_map: all vary over the same mesh axes.
+    """Casts arrays inside of a shard_map, so that all vary over the same mesh axes.
 
     JAX requires this of the operands of an operation
     (https://docs.jax.dev/en/latest/notebooks/shard_map.html). An array that is equal
-    on all devices varies over no axis. Its cotangent is a sum over the devices, the
-    transpose of the cast.
+    on all devices varies over no axis. The transpose of its cast sums the cotangents of
+    all devices.
     """
     axes: list[frozenset[str]] = []
     for array in arrays:
@@ -206,7 +209,7 @@ def manual_axes(array_type: Any) -> dict[str, Any]:
 
     The dict is a keyword argument for the types of outputs, which need the axes inside
     of a shard_map with check_vma=True. The name of the argument depends on the version
-    of JAX. The dict is empty if JAX does not say the axes.
+    of JAX. The dict is empty if JAX has neither name.
     """
     for name in ("manual axes", "old manual axes"):
         axes = _read(name, array_type)
@@ -222,8 +225,8 @@ def manual_axes(array_type: Any) -> dict[str, Any]:
 def whole_mesh() -> Iterator[None]:
     """Lets a batching rule divide arrays over the explicit mesh axes of the batch.
 
-    Only JAX 0.9.0 refuses to (docs/development/lab_notes.md, "The vmap of explicit axes
-    in JAX 0.9.0").
+    Only JAX 0.9.0 hides these axes (docs/development/lab_notes.md, "The vmap of
+    explicit axes in JAX 0.9.0").
     """
     if VERSION >= (0, 9, 1):
         yield
@@ -273,7 +276,7 @@ def code_per_thread() -> tuple[Any, ...] | None:
 def compute_capability() -> tuple[int, ...] | None:
     """The lowest compute capability of this machine's GPUs, such as (9, 0), or None."""
     gpus = [device for device in jax.local_devices() if device.platform == "gpu"]
-    known = [_read("compute capability", device) for device in gpus]
-    if not known or None in known:
+    versions = [_read("compute capability", device) for device in gpus]
+    if not versions or None in versions:
         return None
-    return min(tuple(map(int, str(each).split("."))) for each in known)
+    return min(tuple(map(int, str(each).split("."))) for each in versions)

@@ -14,8 +14,8 @@ import numpy as np
 from jax import Array, lax
 from jax.export import is_symbolic_dim
 
-# A form: from arrays and static attributes to the operator's outputs.
-Outputs = tuple[Array, ...]
+Outputs = tuple[Array, ...]  # of an operator
+# A form, `(*operands, **static) -> outputs`.
 Form = Callable[..., Outputs]
 # An argument that lists sizes. An array of sizes has rank 1.
 Sizes = Sequence[int] | np.ndarray
@@ -48,11 +48,11 @@ def keeps_64_bits() -> bool:
 def constant(value: Any, dtype: np.dtype | type) -> Any:
     """Returns a constant of a type, also of 64 bits outside of JAX's x64 mode.
 
-    The value is a known or symbolic size, or an array of NumPy with this type.
+    The value is a known or symbolic size, or a NumPy array that has this type already.
     """
     if is_symbolic_dim(value):
         return jnp.asarray(value, dtype)
-    if isinstance(value, int):  # JAX knows a scalar of NumPy better than an array
+    if isinstance(value, int):
         value = np.dtype(dtype).type(value)
     if value.dtype not in WIDE or x64_enabled():
         return value
