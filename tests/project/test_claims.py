@@ -33,6 +33,8 @@ def test_a_page_says_what_is_proved(page, monkeypatch):
         "A sentence was changed: change its quote in tests/project/claims.md, "
         "and see that the examples below it prove the new one"
     )
+    groups = re.split("(?:^> .*\n)+", CLAIMS[page], flags=re.M)[1:]
+    assert all(">>>" in group for group in groups), "a quote without an example"
     monkeypatch.chdir(ROOT)
     parser, runner = (
         doctest.DocTestParser(),
