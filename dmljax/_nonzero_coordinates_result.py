@@ -120,6 +120,7 @@ parts=None)
     def __repr__(self) -> str:
         """Shows up to 8 known counts; of other arrays, the types and the sizes."""
         count, coordinates = self
+        # In a pytree, outputs may be flat buffers, types, or None.
         overflow: Any = None
         if _is_known(count) and getattr(coordinates, "ndim", 0) > 1:
             overflow = self.overflow
@@ -627,13 +628,13 @@ def _rows_spec(
     mesh = explicit_mesh(x, nonzero.count)
     if mesh is None:
         return []
-    axes, counts = map(divided_axes, (x, nonzero.count))
+    of_x, of_count = map(divided_axes, (x, nonzero.count))
     # `x` has the batch and the parts along its first dimensions. K stays whole.
-    first = [axes.get(i) or counts.get(i) for i in range(nonzero.count.ndim)]
+    first = [of_x.get(i) or of_count.get(i) for i in range(nonzero.count.ndim)]
     row_rank = len(sizes) - len(first) - 1
-    spec = [*first, None, *map(axes.get, range(x.ndim - row_rank, x.ndim))]
-    # A mesh axis divides one dimension only, and only into equal parts. A dimension for
-    # which this fails stays whole.
+    spec = [*first, None, *map(of_x.get, range(x.ndim - row_rank, x.ndim))]
+    # A dimension stays whole if a mesh axis already divides another dimension, or would
+    # not divide this one into equal parts.
     used: set[str] = set()
     for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
         devices = math.prod(mesh.shape[name] for name in names or ())

@@ -76,9 +76,9 @@ def is_nonzero(x: Array) -> Array:
 def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
     """Returns the coordinates, (..., columns), of the elements at these offsets.
 
-    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). Only the
-    first size has no influence: the offset of an element in the whole array, and the
-    sizes of a part, give coordinates in the whole array.
+    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). The result
+    does not depend on the first size. So the offset of an element in the whole array,
+    and the sizes of a part, give coordinates in the whole array.
     """
     coordinates = []
     strides = packed_strides(sizes)
@@ -180,7 +180,8 @@ def unravel_rows(
 
     `offset` has (lines, rows). With `zeros_past_count`, it is 0 past each count, where
     the rows then have the coordinates of the first element of the line. These rows stay
-    if `fill` is None, which allows any coordinates in range, or 0, as they are.
+    if `fill` is None, which allows any coordinates in range, or if `fill` and they are
+    0, because the line has no origin.
     """
     if origin is not None:
         offset = offset + origin[:, None]
@@ -294,8 +295,8 @@ def find_words(
     ones = lax.population_count(words)
     count = ones.sum(1, dtype=np.uint32)
     if compact is None:
-        of_line = scatter_bits if rows == layout.elements else fill_forward
-        compact = jax.vmap(functools.partial(of_line, rows=rows))
+        compact_line = scatter_bits if rows == layout.elements else fill_forward
+        compact = jax.vmap(functools.partial(compact_line, rows=rows))
     else:
         compact = functools.partial(compact, rows=rows)
     with index_mode(layout.elements, rows):
@@ -360,7 +361,7 @@ def ones_below(word: Array, bit: Array) -> Array:
 
 
 def sum_in_levels(values: Array) -> Array:
-    """Returns the running sum: of each block, and then of the totals of the blocks.
+    """Returns the running sum of the values: within blocks, and then over blocks.
 
     For example, 40 values fill two blocks of 16 and half of a third. Each block has a
     running sum of its own, to which the sum of all earlier blocks is added.
@@ -406,7 +407,7 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """
     height, rows = layout.lines, layout.rows
     packed = pack_rounds(flags)
-    # The last line may write `elements` rows from its first row on.
+    # A row index may reach the first row of the last line plus `elements`.
     with index_mode(packed.size, height * rows + layout.elements) as signed:
         # We count in an unsigned type, because JAX tests whether a signed index is
         # below 0, which takes a third of a round's time.

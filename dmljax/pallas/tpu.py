@@ -62,6 +62,7 @@ def compact(words: Array, starts: Array, rows: int) -> Array:
     ends = jnp.cumsum(count)
     # For the kernel, all lines are a single line: their rows lie without gaps.
     begin = ends - count
+    # A bit word without rows gets the end of its line as its first row.
     first = begin[:, None] + jnp.minimum(starts, count[:, None])
     bits, places = _fill_forward(words.ravel(), first.ravel(), ends[-1:], most)
     before = places % np.uint32(BIT_WORD)
@@ -85,9 +86,9 @@ def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[A
     word, plus the number of set bits before the bit of the row.
     """
     blocks = pl.cdiv(words.size, WORDS)
-    more = blocks * WORDS - words.size
-    words = jnp.append(words, jnp.zeros(more, np.uint32))
-    first = jnp.append(first, jnp.broadcast_to(count, more))
+    missing = blocks * WORDS - words.size
+    words = jnp.append(words, jnp.zeros(missing, np.uint32))
+    first = jnp.append(first, jnp.broadcast_to(count, missing))
     # The first row of each block of bit words, and the number of all rows.
     bounds = jnp.append(first[::WORDS], count)
     rows = WORDS * BIT_WORD  # of a block
@@ -132,11 +133,14 @@ def _fill_block(
     bits: Any,
     places: Any,
 ) -> None:
-    """Overwrites the rows of a block of bit words within a block of the output."""
+    """Writes the rows of a block of bit words that lie in one block of the output.
+
+    `bounds`, `words` and `first` are scalars. `bits` and `places` are the output.
+    """
     block, part = pl.program_id(0), pl.program_id(1)
     rows = np.int32(bits.size)
     begin, end = bounds[block], bounds[block + 1]
-    output = lax.div(bounds[block + part], rows)
+    output_block = lax.div(bounds[block + part], rows)
     lane = lax.broadcasted_iota(np.int32, (1, LANES), 1)
 
     def overwrite(i: Any, register: Any) -> None:
@@ -145,7 +149,7 @@ def _fill_block(
         place = (block * WORDS + i) * BIT_WORD
         place += (row - first[0, 0, i]) & (BIT_WORD - 1)
 
-        @pl.when(lax.div(register * LANES, rows) == output)
+        @pl.when(lax.div(register * LANES, rows) == output_block)
         def _() -> None:
             at = pl.ds(lax.rem(register, np.int32(len(bits))), 1)
             bits[at] = jnp.where(is_before, bits[at], words[0, 0, i])
@@ -157,8 +161,8 @@ def _fill_block(
         overwrite(i, register + 1)
         return carry
 
-    # A block without set bits, and a second block of the output equal to the first one,
-    # need no work.
-    @pl.when((begin < end) & (lax.div(begin, rows) + part <= output))
+    # There is no work for a block without set bits, and none for part 1 if all rows lie
+    # in one block of the output.
+    @pl.when((begin < end) & (lax.div(begin, rows) + part <= output_block))
     def _() -> None:
         lax.fori_loop(0, WORDS, visit, 0)
