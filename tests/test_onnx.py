@@ -262,9 +262,6 @@ def test_errors_of_where():
     loses = "INT32 does not hold every value of FLOAT32: choose a type that holds yours"
     for pair, text in (
         ((X, CUBE[0]), "x has FLOAT32, while y has INT8; ...y.astype('float32')."),
-        ((CUBE[0], ints), "x has INT8, while y has INT32; ...x.astype('int32')."),
-        ((ints, X), f"x has INT32, while y has FLOAT32; ...{loses}"),
-        ((X, ints), f"x has FLOAT32, while y has INT32; ...{loses[5:].split(':')[1]}"),
         ((ints, X[0, 0]), f"x has INT32, while y has FLOAT32; ...{loses}"),
     ):
         for function in (dox.where, jax.jit(dox.where)):

@@ -158,11 +158,6 @@ def test_a_nan_is_found_where_debug_nans_asks_for_it():
     A planted fault: the error names no operator. JAX's own errors have the same words.
     """
     pad = partial(dmljax.padding, start_padding=(0, 1), end_padding=(1, 0))
-    calls = [
-        lambda: dmljax.diagonal_matrix1(x, fill_begin=1, fill_end=1),
-        lambda: dmljax.element_wise_if(np.ones((1, 2), bool), x, x),
-        lambda: dmljax.one_hot(np.int32([[0]]), x, size=2),
-    ]
     for check, given in ((jax.debug_nans, np.nan), (jax.debug_infs, np.inf)):
         x = jax.device_put(np.float32([[given, 1]]))
         with check(True):
@@ -170,6 +165,3 @@ def test_a_nan_is_found_where_debug_nans_asks_for_it():
             named = rf"^invalid value \({given}\) encountered in padding$"
             with pytest.raises(FloatingPointError, match=named):
                 pad(x)
-            for call in calls:
-                with pytest.raises(FloatingPointError, match="invalid value"):
-                    call()

@@ -57,22 +57,6 @@ def test_sizes(name, more):
     assert_finds(lines(boundaries()[name] + more))
 
 
-def test_the_sizes_are_boundaries_of_the_plan():
-    """The plans have few and many chunks and programs, and whole and cut shares."""
-    plans = [plan_of(boundaries()[name] + more) for name, more in FAST + SLOW]
-    short = [plan for plan in plans if isinstance(plan, constants.ShortPlan)]
-    assert short
-    plans = [plan for plan in plans if plan not in short]
-    assert {plan.chunks_of_warp for plan in plans} >= {1, 2, constants.MOST_CHUNKS}
-    if blocks.SIMULATED:
-        programs = {plan.programs for plan in plans}
-        assert programs >= {1, 2, constants.PROGRAMS, constants.PROGRAMS + 1}
-    assert {plan.elements % plan.elements_of_share == 0 for plan in plans} == {
-        True,
-        False,
-    }
-
-
 def test_a_thread_waits_for_several_programs(monkeypatch):
     """A program has fewer threads than programs before it."""
     blocks.put(monkeypatch, {"MOST_CHUNKS": 1})
