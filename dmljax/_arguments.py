@@ -83,7 +83,7 @@ def check_numbers(name: str, has: str, dtype: np.dtype) -> None:
     `has` is the verb of the message, such as "has elements of type".
     """
     # For NumPy, a timedelta64 is a number. JAX has no arrays with swapped bytes, but a
-    # cached program for the type would read their bytes in the wrong order. XLA may end
+    # program cached for the native type would read them in the wrong order. XLA may end
     # the process while compiling floats of 6 bits.
     is_number = jnp.issubdtype(dtype, np.number) and dtype.kind != "m"
     has_six_bits = dtype.name.startswith("float6_")

@@ -150,8 +150,8 @@ def pad(
         axis alone. The numbers are static: they are known when a program is traced.
       mode: "constant", "edge", "reflect", "symmetric" or "wrap".
       constant_values: the values of "constant": a number, a pair or pairs, as for
-        `pad_width`. They are converted to the type of `array`. Floats out of range
-        saturate. None stands for 0.
+        `pad_width`. They are converted to the type of `array`: floats out of range
+        saturate, and integers wrap around. None stands for 0.
       reflect_type: "even". There is no other type here.
       stat_length: None. Only modes that are missing here use it.
       end_values: None. Only "linear_ramp" uses it, which is missing here.
@@ -501,7 +501,7 @@ def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
 def _split_columns(
     count: Array, coordinates: Array, fills: tuple[Any, ...], rows: int
 ) -> tuple[Array, ...]:
-    """Returns an array for each column of the first rows, with its fill past the count.
+    """Returns an array for each column of the first rows, with fills past the count.
 
     All these arrays have the same type, which holds the fills as well.
     """
@@ -532,7 +532,7 @@ def extract(
       arr: (...) of any type. Both arrays are flattened.
       size: the number of elements to return. If more are chosen, the last ones are
         dropped in silence. None stands for all.
-      fill_value: the number past the last element, in the type of `arr`.
+      fill_value: the number past the last chosen element, in the type of `arr`.
 
     Returns:
       (size,) elements of `arr`. They are differentiable in `arr` and `fill_value`.
@@ -571,7 +571,8 @@ def compress(
         flattened.
       size: the number of slices to return. If more are chosen, the last ones are
         dropped in silence. None stands for all.
-      fill_value: a number, or a slice, past the last slice, in the type of `a`.
+      fill_value: what stands past the last chosen slice: a number or one slice, in the
+        type of `a`.
       out: None. JAX writes into no array.
 
     Returns:
@@ -632,8 +633,8 @@ def take_slices(
     taken = _gather_slices(values, count, coordinates, fill, axis, rows, static_count)
     if size is None:
         return as_weak_as(values, taken)
-    # With a size, the result is never weakly typed, as in jax.numpy, where the fill
-    # decides.
+    # With a size, the result has no weak type, as in jax.numpy, where the fill has the
+    # strong type of `values`.
     return drop_weak_type(taken)
 
 
@@ -678,8 +679,8 @@ def _gather_slices(
             wrap_negative_indices=False,
             out_sharding=sharding,
         )
-        more = jnp.broadcast_to(filling, (rows - static_count, *sizes))
-        taken = jnp.concatenate([taken, more])
+        tail = jnp.broadcast_to(filling, (rows - static_count, *sizes))
+        taken = jnp.concatenate([taken, tail])
     else:
         taken = _read_slices(values, filling, valid_rows(count, rows), index)
     return jnp.moveaxis(taken, 0, axis)
