@@ -115,38 +115,37 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action="version", version=__version__)
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
 
+    def add(name: str, command: Any, about: str, example: str) -> Any:
+        """Adds a command, and returns the function that adds its arguments."""
+        epilog = f"example: dmljax {name} {example}; {DOCUMENTATION}"
+        added = commands.add_parser(name, help=about, description=about, epilog=epilog)
+        added.set_defaults(command=command)
+        return added.add_argument
+
     about = "run model files of DirectML's DxDispatch"
-    run = commands.add_parser(
-        "run",
-        help=about,
-        description=about,
-        epilog=f"example: dmljax run model.json --check; {DOCUMENTATION}",
-    )
-    run.set_defaults(command=_run)
-    run.add_argument(
+    argument = add("run", _run, about, "model.json --check")
+    argument(
         "models",
         nargs="+",
         metavar="MODEL.json",
         help="model files; - reads one from standard input",
     )
-    run.add_argument(
-        "--device", choices=PLATFORMS, help="where; JAX's default if absent"
-    )
-    run.add_argument(
+    argument("--device", choices=PLATFORMS, help="where; JAX's default if absent")
+    argument(
         "--check", action="store_true", help="check the models and do not run them"
     )
-    run.add_argument(
+    argument(
         "--output-dir",
         default=".",
         metavar="FOLDER",
         help="the folder of each targetPath; the current directory if absent",
     )
-    run.add_argument(
+    argument(
         "--no-clobber",
         action="store_true",
         help="refuse to replace a file that is there already",
     )
-    run.add_argument(
+    argument(
         "--max-elements",
         type=int,
         default=MOST_ELEMENTS,
@@ -155,14 +154,8 @@ def _parser() -> argparse.ArgumentParser:
     )
 
     about = "show the supported ranks and types"
-    support = commands.add_parser(
-        "support",
-        help=about,
-        description=about,
-        epilog=f"example: dmljax support padding; {DOCUMENTATION}",
-    )
-    support.set_defaults(command=_support)
-    support.add_argument("operator", nargs="?", metavar="OPERATOR")
+    argument = add("support", _support, about, "padding")
+    argument("operator", nargs="?", metavar="OPERATOR")
     return parser
 
 

@@ -7,13 +7,14 @@ In messages, values and names stand in one line, with control characters escaped
 one is cut, and followed by its length.
 """
 
+import contextlib
 import difflib
 import enum
 import functools
 import inspect
 import json
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeVar
 
 import numpy as np
@@ -43,36 +44,32 @@ added.
 
 
 class ArgumentError(DescriptorError):
-    """A broken rule whose message begins with the argument; see `Naming`."""
+    """A broken rule whose message begins with the argument; see `naming`."""
 
 
 class ArgumentTypeError(TypeError):
-    """A wrong type whose message begins with the argument; see `Naming`."""
+    """A wrong type whose message begins with the argument; see `naming`."""
 
 
-class Naming:
+@contextlib.contextmanager
+def naming(operator: str) -> Iterator[None]:
     """Puts the name of an operator in front of the messages about its arguments.
 
     An ArgumentError becomes a DescriptorError, and an ArgumentTypeError a TypeError.
+    Errors of JAX, and of a function inside of this one, remain as they are.
 
-    >>> with Naming("PADDING"):
+    >>> with naming("PADDING"):
     ...     raise ArgumentError("value is missing.")
     Traceback (most recent call last):
     ...
     dmljax.DescriptorError: PADDING: value is missing.
     """
-
-    def __init__(self, operator: str) -> None:
-        self.operator = operator
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: Any, error: Any, traceback: Any) -> None:
-        # Errors of JAX, and of a function inside of this one, remain as they are.
-        kinds = {ArgumentError: DescriptorError, ArgumentTypeError: TypeError}
-        if kind in kinds:
-            raise kinds[kind](f"{self.operator}: {error}") from error.__cause__
+    try:
+        yield
+    except ArgumentError as error:
+        raise DescriptorError(f"{operator}: {error}") from error.__cause__
+    except ArgumentTypeError as error:
+        raise TypeError(f"{operator}: {error}") from error.__cause__
 
 
 def public(called: T) -> T:
@@ -86,14 +83,13 @@ def public(called: T) -> T:
         name = f"{function.__module__}.{name}"
     elif "." not in name:
         name = name.upper()
-    naming = Naming(name)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:
-        try:  # faster than `with naming`
+        try:  # faster than a `with` for each call
             return function(*args, **kwargs)
         except (ArgumentError, TypeError):
-            with naming:
+            with naming(name):
                 _check_keywords(function, kwargs)
                 raise
 

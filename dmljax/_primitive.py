@@ -30,7 +30,7 @@ from jax.sharding import NamedSharding, PartitionSpec, get_abstract_mesh
 
 from dmljax._arguments import drop_weak_type
 from dmljax._call import check_elements
-from dmljax._check import Naming
+from dmljax._check import naming
 from dmljax._jax import (
     Context,
     is_local,
@@ -110,7 +110,7 @@ class OperatorPrimitive:
         """Returns the types of the outputs, without a mesh, and checks their sizes."""
         outputs = self.outputs(*operands, **static)
         for output in outputs:
-            with Naming(self.name.upper()):
+            with naming(self.name.upper()):
                 check_elements(output.shape)
         return outputs
 

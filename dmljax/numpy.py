@@ -91,7 +91,6 @@ from dmljax._padding import padding
 from dmljax._padding_forms import (
     PaddingMode,
     Pads,
-    is_inside,
     padded_axes,
 )
 from dmljax._primitive import evaluate
@@ -272,13 +271,11 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
     before, after = _split_sides("constant_values", value, x.ndim)
     padded = x
     for axis, *_ in padded_axes(x.ndim, starts, ends):  # the last axis sets the corners
-        start, end = [0] * x.ndim, [0] * x.ndim
+        none, start, end = [0] * x.ndim, [0] * x.ndim, [0] * x.ndim
         start[axis] = starts[axis]
         end[axis] = ends[axis]
-        # Both ends get the value before the axis. The end is then replaced.
-        padded = padding(padded, start, end, value=before[axis])
-        not_in_end = is_inside(padded.shape, (0,) * x.ndim, tuple(end))
-        padded = jnp.where(not_in_end, padded, after[axis])
+        padded = padding(padded, start, none, value=before[axis])
+        padded = padding(padded, none, end, value=after[axis])
     return as_weak_as(x, padded)
 
 

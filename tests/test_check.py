@@ -18,13 +18,13 @@ import dmljax.onnx as dox
 from dmljax import DataType, DescriptorError, FeatureLevel, PaddingMode, TensorFlags
 from dmljax._check import (
     ArgumentTypeError,
-    Naming,
     as_json,
     as_member,
     as_python,
     at_most,
     decide_at_most,
     listed,
+    naming,
     public,
     quoted,
     show,
@@ -63,7 +63,7 @@ def test_errors_that_no_argument_causes():
             public(public(refuse))(error)
         assert str(raised.value) == text
         # A fault that a test once missed: a class above the package's own was named.
-        with pytest.raises((TypeError, DescriptorError)) as raised, Naming("REFUSE"):
+        with pytest.raises((TypeError, DescriptorError)) as raised, naming("REFUSE"):
             refuse(error)
         assert str(raised.value) == text
     function = dmljax.padding
@@ -132,7 +132,7 @@ def test_symbolic_sizes():
     assert not decide_at_most(m, 2)
     text = "JAX can't decide whether n >= m for these symbolic...['n >= m'])."
     assert_refused("DECIDE_AT_MOST", text, public(decide_at_most), m, n)
-    # Fault: `from None` in `Naming`, which hides JAX's own error from the traceback.
+    # Fault: `from None` in `naming`, which hides JAX's own error from the traceback.
     with pytest.raises(DescriptorError) as raised:
         public(decide_at_most)(m, n)
     assert isinstance(raised.value.__cause__, InconclusiveDimensionOperation)

@@ -23,9 +23,9 @@ from dmljax._arguments import (
 )
 from dmljax._check import (
     ArgumentError,
-    Naming,
     as_member,
     as_python,
+    naming,
     require_same,
     show,
 )
@@ -143,7 +143,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         tensors = self.tensors()
         by_c_name = {c_name(name): tensor for name, tensor in tensors.items()}
         # Each check relies on the checks before it.
-        with Naming(self.operator):
+        with naming(self.operator):
             count_name, count = "", 0
             for name, field in fields_of(type(self)).items():
                 value = getattr(self, field.name)
@@ -232,5 +232,5 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         Raises:
           DescriptorError: if a field is unknown, is missing, or has another type.
         """
-        with Naming(cls.operator):
+        with naming(cls.operator):
             return typing.cast("typing.Self", from_json(cls, desc, "desc"))

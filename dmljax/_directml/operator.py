@@ -24,8 +24,8 @@ from dmljax._arguments import as_array, cast_hint, check_x64
 from dmljax._check import (
     ArgumentError,
     ArgumentTypeError,
-    Naming,
     as_member,
+    naming,
     require_same,
     show,
 )
@@ -84,14 +84,14 @@ class Operator(Generic[Result]):
                 "create_operator: desc must be an operator descriptor such as "
                 f"PaddingDesc, not {type(self.desc).__name__}."
             )
-        with Naming("create_operator"):
+        with naming("create_operator"):
             level = as_member("feature_level", self.feature_level, FeatureLevel)
         vars(self)["feature_level"] = level  # past the guard of a frozen dataclass
         self.desc.check(level)
 
     def __call__(self, *arrays: ArrayLike) -> Result:
         """Computes the outputs for the arrays of the input tensors."""
-        with Naming(self.desc.operator):
+        with naming(self.desc.operator):
             names = self._input_names
             if len(arrays) != len(names):
                 raise ArgumentTypeError(

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._check import ArgumentError, Naming, as_member, as_python, show
+from dmljax._check import ArgumentError, as_member, as_python, naming, show
 from dmljax._directml.struct import convert_fields
 from dmljax._types import MAX_ELEMENTS, packed_strides
 
@@ -112,7 +112,7 @@ class TensorDesc:
     def __post_init__(self) -> None:
         """Converts the fields, and checks what other checks rely on."""
         convert_fields(self)
-        with Naming("TensorDesc"):
+        with naming("TensorDesc"):
             as_member("data_type", self.data_type, DataType)
             as_member("flags", self.flags, TensorFlags)
         strides = () if self.strides is None else self.strides

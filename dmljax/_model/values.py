@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import ModelError, Naming, as_json, quoted
+from dmljax._check import ModelError, as_json, naming, quoted
 from dmljax._directml.tensor import DataType
 from dmljax._model.files import Room, read_source
 from dmljax._model.format import (
@@ -65,7 +65,7 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
             f"must be at least {end}."
         )
     room.take(size // values.itemsize)
-    with Naming(field):
+    with naming(field):
         check_x64(what, values.dtype)
     content = np.zeros(size, np.uint8)
     content[offset:end] = values.view(np.uint8)
