@@ -89,6 +89,7 @@ def public(called: T) -> T:
         try:  # faster than a `with` for each call
             return function(*args, **kwargs)
         except (ArgumentError, TypeError):
+            # Python raises a TypeError for a keyword that the function does not know.
             with naming(name):
                 _check_keywords(function, kwargs)
                 raise

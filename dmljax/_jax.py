@@ -70,9 +70,9 @@ UNDOCUMENTED = {
 
 
 def _read(name: str, source: Any) -> Any:
-    """Reads a name of `UNDOCUMENTED` from `source`. A missing name gives None.
+    """Reads a name of `UNDOCUMENTED` from `source`, or returns None for a missing name.
 
-    Without the names that every operator needs, it is an error.
+    A missing name that every operator needs is an error.
     """
     for attribute in UNDOCUMENTED[name].split("."):
         source = getattr(source, attribute, None)
@@ -117,7 +117,7 @@ def is_local(context: Context) -> bool:
     # shard_map, and with explicit axes, the types show what is left to divide.
     shardings = [array.sharding for array in types_of(context)]
     divided = any(any(sharding.spec) for sharding in shardings)
-    # Without a mesh, or with an automatic axis in it, XLA may divide further.
+    # Without a mesh, and along its automatic axes, XLA may divide further.
     meshes = [sharding.mesh.axis_types for sharding in shardings]
     return not divided and all(axes and AxisType.Auto not in axes for axes in meshes)
 
@@ -133,7 +133,7 @@ def why_divided(context: Context) -> str | None:
             "axis_names=, so that jax.shard_map makes all axes manual, or use "
             "implementation=None."
         )
-    reason = "XLA may divide these arrays among devices, which it can't do here"
+    reason = "XLA may divide these arrays among devices, but can't divide a kernel"
     if _read("devices", context) is None:
         reason = (
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
