@@ -154,7 +154,7 @@ class NonzeroProgram:
     @classmethod
     def of(cls, t: Any, memories: Sequence[Any], plan: Any) -> "NonzeroProgram":
         """Returns the program of a thread, given the memories of the launch."""
-        # `launch_threads` says in which order.
+        # `launch_threads` says in which order: `posts` come after the origins.
         flags, *origins, counts, out = memories[: -len(plan.shared)]
         posts = origins.pop() if plan.posts else None
         lists, *shared = memories[-len(plan.shared) :]

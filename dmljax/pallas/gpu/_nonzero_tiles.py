@@ -39,16 +39,16 @@ def _write_lines(p: NonzeroProgram, line: Any) -> None:
     t = p.t
     plan = p.plan
     lines = t.narrow(t.minimum(plan.lines - line, plan.lines_of_tile))
-    thread = p.lane % plan.group  # in its group
-    own = p.lane // plan.group  # which line of the tile
-    has_line = own < lines
-    (word,) = p.words(line + t.select(has_line, own, 0), thread, 1)
+    thread_of_group = p.lane % plan.group
+    line_of_tile = p.lane // plan.group
+    has_line = line_of_tile < lines
+    (word,) = p.words(line + t.select(has_line, line_of_tile, 0), thread_of_group, 1)
     word = t.select(has_line, word, 0)
     ones = t.ones(word)
     before = t.warp_scan(ones) - ones
-    row = before - t.shuffle(before, own * plan.group)
-    with t.when(has_line & (thread == plan.group - 1)):
-        p.counts.store(line + own, row + ones)
+    row = before - t.shuffle(before, line_of_tile * plan.group)
+    with t.when(has_line & (thread_of_group == plan.group - 1)):
+        p.counts.store(line + line_of_tile, row + ones)
     values = lines * plan.rows
 
     def mark(i: Any) -> None:
@@ -58,8 +58,8 @@ def _write_lines(p: NonzeroProgram, line: Any) -> None:
 
     t.loop((values + (WARP - 1)) // WARP, mark)
     t.warp_barrier()
-    first = own * plan.rows
-    list_ones(p, word, p.lane * BIT_WORD, first + row, first + plan.rows)
+    slot = line_of_tile * plan.rows  # of the first row of the line
+    list_ones(p, word, p.lane * BIT_WORD, slot + row, slot + plan.rows)
     t.warp_barrier()
 
     def value(i: Any) -> Any:
