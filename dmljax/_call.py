@@ -10,7 +10,7 @@ from dmljax._jax import INLINE
 
 
 def compiled(*static: str) -> Callable[[Callable[..., T]], Callable[..., T]]:
-    """Compiles a function. The arguments of these names are static.
+    """Makes a decorator that compiles a function, with static arguments of these names.
 
     JAX finds a program faster if arguments are passed by position. Profiles show the
     operations under the name of the function.

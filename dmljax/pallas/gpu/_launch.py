@@ -47,6 +47,8 @@ def launch_threads(
 
     from dmljax.pallas.gpu import _threads
 
+    # Pallas traces `body`, which makes the shared memories. Mosaic GPU then calls
+    # `of_thread` with its launch context, and with references to all memories.
     def of_thread(_: Any, *references: Any) -> None:
         memories = map(_threads.Memory.of, references)
         kernel(_threads.Threads(warps * WARP), *memories, **static)

@@ -39,7 +39,8 @@ def write_tile(
     ends = t.warp_scan(ones)
     count = t.shuffle(ends, WARP - 1)
     with t.when((count > 0) & (row < p.plan.rows)):
-        # Masks of lengths have many full tiles, which are faster without a list.
+        # A mask such as `position < length` has many full tiles, which are faster
+        # without a list.
         with t.when(count == TILE):
             _write_elements(p, line, row, count, offset, lambda i: i)
         with t.when(count != TILE):
