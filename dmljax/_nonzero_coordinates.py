@@ -74,7 +74,7 @@ def nonzero_coordinates(
       size: the number K of rows to return, for each part if `parts` is given.
         (DirectML has no such field.) The count still includes all elements that are not
         zero: K was too small if the count is larger. A symbolic size must be at least
-        1. None stands for M rows, one for each element.
+        1. None stands for a row for each element.
       implementation: None chooses the Pallas kernel on an NVIDIA GPU from Hopper on, if
         `x` or the coordinates have 2^20 elements or more, and the program is neither
         exported nor divided by XLA; otherwise XLA's code. "xla" and "pallas" force
@@ -107,7 +107,7 @@ def nonzero_coordinates(
 
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
-    # `in` would compare an array element by element.
+    # `in` would compare an array element by element: we ask for the type first.
     is_name = implementation is None or isinstance(implementation, str)
     if not is_name or implementation not in (None, "xla", "pallas"):
         raise ArgumentError(
