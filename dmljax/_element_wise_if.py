@@ -34,9 +34,7 @@ from dmljax._directml.support import (
 from dmljax._directml.tensor import DataType, TensorDesc
 
 # The arguments of the function, as its messages name them.
-CONDITION = "condition (ConditionTensor)"
-A = "a (ATensor)"
-B = "b (BTensor)"
+NAMES = "condition (ConditionTensor)", "a (ATensor)", "b (BTensor)"
 
 
 @public
@@ -78,42 +76,62 @@ def element_wise_if(condition: ArrayLike, a: ArrayLike, b: ArrayLike, /) -> Arra
 
     See DML_ELEMENT_WISE_IF_OPERATOR_DESC in directml.h.
     """
-    condition = as_array(CONDITION, condition)
+    return select(NAMES, condition, a, b)
+
+
+def select(
+    names: tuple[str, str, str], condition: ArrayLike, a: ArrayLike, b: ArrayLike
+) -> Array:
+    """Selects from `a` or `b`. `names` has the three arguments, as messages name them.
+
+    A name begins with the word that the caller writes.
+    """
+    condition_name, a_name, b_name = names
+    condition = as_array(condition_name, condition)
     # A Python number takes the type of the other operand.
     number_a, number_b = as_number(a), as_number(b)
     if number_a is None:
-        first = as_array(A, a)
+        first = as_array(a_name, a)
         if number_b is None:
-            second = as_array(B, b)
+            second = as_array(b_name, b)
         else:
-            second = from_python(B, number_b, first.dtype)
+            second = from_python(b_name, number_b, first.dtype)
     elif number_b is None:
-        second = as_array(B, b)
-        first = from_python(A, number_a, second.dtype)
+        second = as_array(b_name, b)
+        first = from_python(a_name, number_a, second.dtype)
     else:
         raise ArgumentTypeError(
-            f"{A} and {B} are both Python numbers; one must be an array, which "
-            "gives the result its type. Write for example jnp.asarray(b)."
+            f"{a_name} and {b_name} are both Python numbers; one must be an array, "
+            "which gives the result its type. Write for example "
+            f"jnp.asarray({b_name.split()[0]})."
         )
-    return _element_wise_if(condition, first, second)
+    return _element_wise_if(condition, first, second, names)
 
 
-@compiled()
-def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
+@compiled("names")
+def _element_wise_if(
+    condition: Array, a: Array, b: Array, names: tuple[str, str, str]
+) -> Array:
+    condition_name, a_name, b_name = names
     # The page allows only UINT8, but a comparison in JAX returns bools.
     if condition.dtype not in (np.uint8, np.bool_):
         raise ArgumentError(
-            f"{CONDITION} has data type {show(condition.dtype)}; it must be "
+            f"{condition_name} has data type {show(condition.dtype)}; it must be "
             "UINT8 or BOOL. Write condition != 0."
         )
     # A traced Python number takes the type of the other operand. Two arrays of
     # different types are an error: types are not promoted.
     if promotion_rank(a) > promotion_rank(b):
-        a = convert(A, a, b.dtype, owner=B)
+        a = convert(a_name, a, b.dtype, owner=b_name)
     elif promotion_rank(b) > promotion_rank(a):
-        b = convert(B, b, a.dtype, owner=A)
-    require_same_type(A, a, B, b)
-    sizes = {CONDITION: condition.shape, A: a.shape, B: b.shape}
+        b = convert(b_name, b, a.dtype, owner=a_name)
+    # We suggest a cast of the scalar, because the array may be large. For two arrays,
+    # we suggest a cast to the type that holds the values of both.
+    remedy = cast_hint(b_name.split()[0], b.dtype, a.dtype)
+    if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
+        remedy = cast_hint(a_name.split()[0], a.dtype, b.dtype)
+    require_same("data types", {b_name: b.dtype, a_name: a.dtype}, remedy)
+    sizes = {condition_name: condition.shape, a_name: a.shape, b_name: b.shape}
     remedy = ""
     with contextlib.suppress(ValueError):
         jnp.broadcast_shapes(*sizes.values())
@@ -123,22 +141,14 @@ def _element_wise_if(condition: Array, a: Array, b: Array) -> Array:
             remedy += " if their last dimensions belong together"
         remedy += "."
     # A scalar may stand beside any sizes, except as the condition.
-    sizes = {name: shape for name, shape in sizes.items() if shape or name == CONDITION}
+    for name in a_name, b_name:
+        if not sizes[name]:
+            del sizes[name]
     require_same("sizes", sizes, remedy)
     # The conversion to bool compares with 0: every uint8 except 0 selects `a`.
     return jnp.where(
         lax.convert_element_type(condition, bool), drop_weak_type(a), drop_weak_type(b)
     )
-
-
-def require_same_type(a_name: str, a: Array, b_name: str, b: Array) -> None:
-    """Requires that both operands have the same type."""
-    # We suggest a cast of the scalar, because the array may be large. For two arrays,
-    # we suggest a cast to the type that holds the values of both.
-    remedy = cast_hint(b_name.split()[0], b.dtype, a.dtype)
-    if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
-        remedy = cast_hint(a_name.split()[0], a.dtype, b.dtype)
-    require_same("data types", {b_name: b.dtype, a_name: a.dtype}, remedy)
 
 
 def promotion_rank(array: Array) -> int:

@@ -30,7 +30,6 @@ from dmljax._arguments import (
     as_axis,
     as_dtype,
     as_integer,
-    as_number,
     as_scalar,
     as_size,
     as_sizes,
@@ -52,11 +51,7 @@ from dmljax._check import (
     show,
 )
 from dmljax._diagonal_matrix1 import diagonal_matrix1
-from dmljax._element_wise_if import (
-    element_wise_if,
-    promotion_rank,
-    require_same_type,
-)
+from dmljax._element_wise_if import select
 from dmljax._one_hot import one_hot as _one_hot
 from dmljax._padding import padding
 from dmljax._types import INT32_MIN, Sizes
@@ -226,43 +221,30 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
       An array of the type of `x` and `y`, differentiable in both.
 
     Raises:
-      DescriptorError: if the sizes can't be broadcast, the types differ, or both `x`
-        and `y` are Python numbers.
-      TypeError: if an argument is not an array.
+      DescriptorError: if the sizes can't be broadcast, or the types differ.
+      TypeError: if an argument is not an array, or both `x` and `y` are Python numbers.
 
     >>> x = jnp.array([[1, 2], [3, 4]])
     >>> where(x > 2, x, jnp.array([8, 9]))
     Array([[8, 9],
            [3, 4]], dtype=int32)
     """
-    chosen = as_array("condition", condition)
-    a, b = as_number(x), as_number(y)
-    if a is not None and b is not None:
-        raise ArgumentError("x and y are both Python numbers; one must be an array.")
-    has_number = a is not None or b is not None
-    if a is None:
-        a = as_array("x", x)
-    if b is None:
-        b = as_array("y", y)
-    # A number takes the other operand's type, even if it is traced. Two arrays must
-    # have the same type.
-    if not (has_number or promotion_rank(a) or promotion_rank(b)):
-        require_same_type("x", a, "y", b)
+    operands = {"condition": condition, "x": x, "y": y}
+    shapes = {name: np.shape(operand) for name, operand in operands.items()}
     try:
-        sizes = jnp.broadcast_shapes(chosen.shape, np.shape(a), np.shape(b))
+        sizes = jnp.broadcast_shapes(*shapes.values())
     except ValueError:
+        have = ", ".join(f"{name} has sizes {show(n)}" for name, n in shapes.items())
         raise ArgumentError(
-            f"condition has sizes {show(chosen.shape)}, x has sizes "
-            f"{show(np.shape(a))}, y has sizes {show(np.shape(b))}; counted from the "
-            "last axis, the sizes of an axis must be equal or 1."
+            f"{have}; counted from the last axis, the sizes of an axis must be equal "
+            "or 1."
         ) from None
     check_elements(sizes)
-    # `element_wise_if` broadcasts scalars itself, and gives a number its type.
-    if np.ndim(a):
-        a = jnp.broadcast_to(a, sizes)
-    if np.ndim(b):
-        b = jnp.broadcast_to(b, sizes)
-    return element_wise_if(jnp.broadcast_to(chosen, sizes), a, b)
+    # A lone scalar, `x` or `y`, may be a number, which takes the other operand's type.
+    for name, operand in operands.items():
+        if shapes[name] or name == "condition":
+            operands[name] = jnp.broadcast_to(as_array(name, operand), sizes)
+    return select(("condition", "x", "y"), *operands.values())
 
 
 @public

@@ -266,7 +266,8 @@ def test_errors_of_where():
     ):
         for function in (dox.where, jax.jit(dox.where)):
             refused(function, text, X > 1, *pair)
-    where("x and y are both Python numbers; one must", X > 1, 1, 2.0)
+    both = "x and y are both Python numbers; one must...jnp.asarray(y)."
+    where(both, X > 1, 1, 2.0, error=TypeError)
     text = "condition has sizes {15}, x has sizes {64}, y has sizes {3,1}; counted from"
     where(text, np.ones(15, bool), np.int8([1] * 64), CUBE[0, :, :1])
     text = f"the result would have sizes {{1048576,1048576,1048576}}, {2**60} elements"
