@@ -40,13 +40,6 @@ def sharded(program, inputs):
     return program(jax.device_put(inputs, sharding_of("8", P("a"))))
 
 
-@dense.each_operator()
-def test_sharded_batch(uses):
-    """Forward and gradient."""
-    run = dense.with_gradient
-    dense.check(uses, eight, run, dense.expected_with_gradient, sharded)
-
-
 @dense.each_operator(FORMS | KERNELS)
 def test_shard_map(uses):
     """Forward; and with the gradient, if all devices share the last open operand."""
