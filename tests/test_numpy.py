@@ -193,8 +193,7 @@ def test_calls_without_a_size(name, arrays):
             run(lambda x: function(x, *others))(x)
 
 
-@each_kind
-def test_a_mask_of_numpy_is_searched_when_a_program_is_traced(kind):
+def test_a_mask_of_numpy_is_searched_when_a_program_is_traced():
     """Its coordinates are constants. A gradient is that of a gather without repeats."""
     x = np.arange(32, dtype=np.float32).reshape(8, 4)
     chosen = x % 3 == 1
@@ -217,7 +216,7 @@ def test_a_mask_of_numpy_is_searched_when_a_program_is_traced(kind):
 
     expected = run(jnp, jnp.asarray(x), jnp.float32(7))
     ours = partial(run, dnp)
-    by_rows = sharding_of("8", P("a"), kind)
+    by_rows = sharding_of("8", P("a"), AxisType.Explicit)
     with jax.set_mesh(by_rows.mesh):
         given = jax.device_put(x, by_rows), np.float32(7)
         assert_alike(jax.jit(ours)(*given), expected)
@@ -649,16 +648,18 @@ def test_wrong_values():
         text = re.escape(f"pad_width is [{pair}, (0, 0)]; none may be negative")
         wrong(text, dnp.pad, X, (pair, (0, 0)))
     wrong("array has an element 1099511627776", dnp.pad, 2**40, 1)
-    wrong("pad_width has sizes .* each of the 2 axes", dnp.pad, X, (1, 2, 3))
-    wrong(r"pad_width is \(\(1,\), .* a pair", dnp.pad, X, ((1,), (1, 2)))
-    wrong("pad_width names axis 1 twice", dnp.pad, X, {1: 1, -1: 2})
-    # A planted fault: the key is remembered, and not its axis.
-    wrong("pad_width names axis 1 twice", dnp.pad, X, {-1: 2, 1: 1})
-    wrong(r"an axis of pad_width is 2; .* \[-2, 2\)", dnp.pad, X, {2: 1})
-    wrong(r"pad_width\[-1\] is \(1, 2, 3\); .* a pair", dnp.pad, X, {-1: (1, 2, 3)})
-    # A planted fault: a single number in a tuple is taken for both sides.
-    wrong(r"pad_width\[0\] is \(1,\); .* a pair", dnp.pad, X, {0: (1,)})
-    wrong("none may be negative", dnp.pad, X, {0: (0, -1)})
+    for text, width in (
+        ("pad_width has sizes .* each of the 2 axes", (1, 2, 3)),
+        (r"pad_width is \(\(1,\), .* a pair", ((1,), (1, 2))),
+        # Planted faults: the key is looked up, or remembered, and not its axis.
+        ("pad_width names axis 1 twice", {1: 1, -1: 2}),
+        ("pad_width names axis 1 twice", {-1: 2, 1: 1}),
+        (r"an axis of pad_width is 2; .* \[-2, 2\)", {2: 1}),
+        # A planted fault: a single number in a tuple is taken for both sides.
+        (r"pad_width\[0\] is \(1,\); .* a pair", {0: (1,)}),
+        ("none may be negative", {0: (0, -1)}),
+    ):
+        wrong(text, dnp.pad, X, width)
     wrong("values has sizes", dnp.pad, X, 1, constant_values=(1, 2, 3))
     wrong("nothing to repeat", dnp.pad, EMPTY, 1, "edge")
     wrong(r"condition has .*atleast_1d\(condition\)", dnp.where, np.array(3))
