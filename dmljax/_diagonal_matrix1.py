@@ -331,20 +331,16 @@ class DiagonalMatrix1Desc(OperatorDesc[Array]):
     diagonal_fill_begin: int
     diagonal_fill_end: int
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the input, or the output's own if there is no input."""
-        check_int32("DiagonalFillBegin", self.diagonal_fill_begin)
-        check_int32("DiagonalFillEnd", self.diagonal_fill_end)
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+        """Checks the type of the value. The function checks the rest."""
         self.check_value_type(self.value_data_type, "ValueDataType")
-        self.scalar("Value", self.value)
-        check_diagonals("tensor 'OutputTensor'", self.output_tensor.sizes)
-        return ((self.input_tensor or self.output_tensor).sizes,)
+        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input, or for zeros."""
         output = diagonal_matrix1(
             *arrays,
-            shape=self.output_tensor.sizes,
+            shape=None if arrays else self.output_tensor.sizes,
             dtype=self.output_tensor.dtype,
             value=self.scalar("Value", self.value),
             fill_begin=self.diagonal_fill_begin,

@@ -28,7 +28,6 @@ from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.support import (
     UP_TO_32_BITS,
     UP_TO_64_BITS,
-    FeatureLevel,
     support_table,
 )
 from dmljax._directml.tensor import DataType, TensorDesc
@@ -201,16 +200,6 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
     a_tensor: TensorDesc
     b_tensor: TensorDesc
     output_tensor: TensorDesc
-
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the condition, which `a` and `b` must have, too."""
-        sizes = {
-            "ConditionTensor": self.condition_tensor.sizes,
-            "ATensor": self.a_tensor.sizes,
-            "BTensor": self.b_tensor.sizes,
-        }
-        require_same("sizes", sizes)
-        return (self.condition_tensor.sizes,)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the condition, `a` and `b`."""

@@ -136,7 +136,7 @@ def _nonzero_coordinates(
     implementation: Implementation,
 ) -> NonzeroCoordinates:
     columns = max(x.ndim, 1) if columns is None else columns
-    check_sizes_and_columns(X, x.shape, "columns is", columns)
+    check_sizes_and_columns(x.shape, columns)
     if fill is not None and not 0 <= fill < 2**32:
         raise ArgumentError(
             f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}. Write fill=x.size "
@@ -200,22 +200,13 @@ def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Arra
     return in_parts, origins.reshape((parts,) + (1,) * x.ndim)
 
 
-def check_sizes_and_columns(
-    name: str, sizes: tuple[int, ...], columns_are: str, columns: int
-) -> None:
-    """Checks the number of elements of a tensor, and the number of columns.
-
-    Args:
-      name: the tensor, as messages name it.
-      sizes: the sizes of the tensor.
-      columns_are: the words of a message before the number, such as "columns is".
-      columns: the number of coordinates in a row.
-    """
+def check_sizes_and_columns(sizes: tuple[int, ...], columns: int) -> None:
+    """Checks the number of elements of `x`, and of columns of its coordinates."""
     elements = math.prod(sizes)
     # JAX can't compare most symbolic sizes with a limit: these are not checked.
     if isinstance(elements, int) and elements > MAX_ELEMENTS:
         raise ArgumentError(
-            f"{name} has sizes {show(sizes)}, {elements} elements; at most "
+            f"{X} has sizes {show(sizes)}, {elements} elements; at most "
             f"{MAX_ELEMENTS} are allowed."
         )
     # Only leading dimensions of size 1 may be left out.
@@ -226,7 +217,7 @@ def check_sizes_and_columns(
     if not low <= columns <= high:
         allowed = str(low) if low == high else f"{low} to {high}"
         raise ArgumentError(
-            f"{columns_are} {columns}; for {name} of sizes {show(sizes)} it "
+            f"columns is {columns}; for {X} of sizes {show(sizes)} it "
             f"must be {allowed}."
         )
 
@@ -318,12 +309,7 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
         """Returns the sizes of both outputs, and checks the number of columns."""
         sizes = self.input_tensor.sizes
         *leading, _, columns = self.output_coordinates_tensor.sizes
-        check_sizes_and_columns(
-            "tensor 'InputTensor'",
-            sizes,
-            "the last size of tensor 'OutputCoordinatesTensor' is",
-            columns,
-        )
+        check_sizes_and_columns(sizes, columns)
         count = (1,) * len(self.output_count_tensor.sizes)
         ones = (1,) * len(leading)
         return count, (*ones, math.prod(sizes), columns)

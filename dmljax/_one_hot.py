@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -128,9 +126,23 @@ def _one_hot(
         )
     reason = f", as {INDEX} has sizes {show(indices.shape)}"
     axis = as_axis(AXIS, axis, rank, reason)
-    names = INDEX, VALUES, AXIS, "size"
-    remedy = " jnp.expand_dims(indices, axis) adds an axis of size 1."
-    sizes = check_sizes(names, indices.shape, values.shape, size, axis, remedy)
+    if indices.shape[axis] != 1:
+        raise ArgumentError(
+            f"{INDEX} has sizes {show(indices.shape)}; its size along {AXIS} {axis} is "
+            f"{indices.shape[axis]} and must be 1. jnp.expand_dims(indices, axis) adds "
+            "an axis of size 1."
+        )
+    if not decide_at_most(2, values.size):
+        raise ArgumentError(
+            f"{VALUES} has sizes {show(values.shape)}; it must have at least 2 "
+            "elements, off and on."
+        )
+    # With a larger size, `position_of` could wrap around in 32 bits. JAX takes symbolic
+    # sizes to be below 2^31, too.
+    too_large = isinstance(size, int) and size >= 2**31
+    if too_large or not decide_at_most(1, size):
+        raise ArgumentError(f"size is {size}; it must be in [1, 2^31).")
+    sizes = (*indices.shape[:axis], size, *indices.shape[axis + 1 :])
     check_elements(sizes)
     if indices.dtype.itemsize < 4:  # a type that may not hold `size`
         signed = jnp.issubdtype(indices.dtype, np.signedinteger)
@@ -156,38 +168,6 @@ def _one_hot(
     if are_known and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)
-
-
-def check_sizes(
-    names: tuple[str, ...],
-    indices: tuple[int, ...],
-    values: tuple[int, ...],
-    size: int,
-    axis: int,
-    remedy: str = "",
-) -> tuple[int, ...]:
-    """Checks the sizes of `indices` and `values`, and returns the sizes of the output.
-
-    Messages call the indices, the values, the axis and the size by the four `names`.
-    `remedy` ends the message about indices whose size along the axis is not 1.
-    """
-    index_name, values_name, axis_name, size_name = names
-    if indices[axis] != 1:
-        raise ArgumentError(
-            f"{index_name} has sizes {show(indices)}; its size along "
-            f"{axis_name} {axis} is {indices[axis]} and must be 1.{remedy}"
-        )
-    if not decide_at_most(2, math.prod(values)):
-        raise ArgumentError(
-            f"{values_name} has sizes {show(values)}; it must have at least 2 "
-            "elements, off and on."
-        )
-    # With a larger size, `position_of` could wrap around in 32 bits. JAX takes symbolic
-    # sizes to be below 2^31, too.
-    too_large = isinstance(size, int) and size >= 2**31
-    if too_large or not decide_at_most(1, size):
-        raise ArgumentError(f"{size_name} is {size}; it must be in [1, 2^31).")
-    return (*indices[:axis], size, *indices[axis + 1 :])
 
 
 def position_of(index: Array, size: int) -> Array:
@@ -257,8 +237,8 @@ class OneHotDesc(OperatorDesc[Array]):
     output_tensor: TensorDesc
     axis: int
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the indices, with the output's size along the axis."""
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+        """Checks the ranks and the axis. The function checks the rest."""
         # The page requires this. ONNX Runtime gives ValuesTensor rank 4 beside tensors
         # of any rank.
         indices, values, output = (tensor.sizes for tensor in self.tensors().values())
@@ -276,14 +256,7 @@ class OneHotDesc(OperatorDesc[Array]):
                 f"Axis is {self.axis}; it must be in [0, {rank}), as "
                 f"tensor 'IndicesTensor' has sizes {show(indices)}."
             )
-        names = (
-            "tensor 'IndicesTensor'",
-            "tensor 'ValuesTensor'",
-            "Axis",
-            "the size of tensor 'OutputTensor' along Axis",
-        )
-        size = output[self.axis]
-        return (check_sizes(names, indices, values, size, self.axis),)
+        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the indices and the values."""

@@ -190,15 +190,15 @@ ERRORS += [
         "ValueDataType is INT32, while tensor 'OutputTensor' has FLOAT32; both",
         value_data_type=DataType.INT32,
     ),
-    _desc(f": DiagonalFillBegin is 2147483648; {INT32}", diagonal_fill_begin=2**31),
+    _desc(f"(DiagonalFillBegin) is 2147483648; {INT32}", diagonal_fill_begin=2**31),
     _desc(
-        f": DiagonalFillEnd is -2147483649; {INT32}", diagonal_fill_end=INT32_MIN - 1
+        f"(DiagonalFillEnd) is -2147483649; {INT32}", diagonal_fill_end=INT32_MIN - 1
     ),
     Wrong.of_descriptor(INT8, "Value is 0.5; INT8 holds whole numbers", value=0.5),
     Wrong.of_descriptor(INT8, "Value is 128; INT8 holds -128 to 127", value=128),
     Wrong.of_descriptor(
         INT8,
-        f"'OutputTensor' has sizes {{{LONG},1}}; {LARGE}",
+        f"the result (shape) has sizes {{{LONG},1}}; {LARGE}",
         output_tensor=tensor("INT8", LONG, 1),
     ),
     Wrong.of_descriptor(OLD, LARGE, output_tensor=tensor("FLOAT16", 1, LONG)),

@@ -180,8 +180,8 @@ for n, rule in ((3, f"{FIRST} {{2,3}}"), (0, "it must be at least 1"), (-2, "it 
 DESCRIPTORS = {
     "has {5,2}, while the inputs and attributes give it {6,2}": (5, 2),
     "has {2,6,2}, while the inputs and attributes give it {1,6,2}": (2, 6, 2),
-    "Tensor' is 1; for tensor 'InputTensor' of sizes {1,2,3} it must": (6, 1),
-    "last size of tensor 'OutputCoordinatesTensor' is 4;...2 to 3": (6, 4),
+    "columns is 1; for x (InputTensor) of sizes {1,2,3} it must": (6, 1),
+    "columns is 4;...2 to 3": (6, 4),
 }
 _desc = partial(Wrong.of_descriptor, DESC)
 for text, sizes in DESCRIPTORS.items():

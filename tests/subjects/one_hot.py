@@ -159,10 +159,12 @@ ERRORS += [
         "Axis is 2; it must be in [0, 2), as tensor 'IndicesTensor' has sizes", axis=2
     ),
     _desc("Axis is -1; it must be in [0, 2), as", axis=-1),
-    _desc("along Axis 1 is 2 and must be 1.", indices_tensor=tensor("INT32", 2, 2)),
+    _desc(
+        "along axis (Axis) 1 is 2 and must be 1.", indices_tensor=tensor("INT32", 2, 2)
+    ),
     _desc("has {2,3}, while...give it {4,3}", indices_tensor=tensor("INT32", 4, 1)),
     _desc(
-        "tensor 'ValuesTensor' has sizes {1,1}; it must have",
+        "values (ValuesTensor) has sizes {1,1}; it must have",
         values_tensor=tensor("FLOAT32", 1, 1),
     ),
     _desc(
