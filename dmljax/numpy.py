@@ -53,7 +53,6 @@ import numpy as np
 from jax import Array, lax
 from jax.extend.core import Primitive
 from jax.interpreters import ad, batching, mlir
-from jax.sharding import NamedSharding, PartitionSpec
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
@@ -94,7 +93,7 @@ from dmljax._padding_forms import (
     padded_axes,
 )
 from dmljax._primitive import evaluate
-from dmljax._sharding import explicit_mesh
+from dmljax._sharding import whole
 from dmljax._types import (
     INT32_MAX,
     INT32_MIN,
@@ -660,12 +659,7 @@ def _gather_slices(
             f"a slice of sizes {show(sizes)}."
         ) from None
     # The dimension along which slices are chosen must not be sharded.
-    sharding = None
-    mesh = explicit_mesh(values)
-    if mesh is not None:
-        spec = jax.typeof(values).sharding.spec
-        sharding = NamedSharding(mesh, PartitionSpec(None, *spec[1:]))
-        values = jax.reshard(values, sharding)
+    values = whole(values, [0])
     index = lax.slice_in_dim(coordinates, 0, static_count or rows)[:, 0]
     if static_count and 0 not in values.shape:
         # JAX learns that no index repeats: the gradient writes each slice once.
@@ -674,7 +668,7 @@ def _gather_slices(
             indices_are_sorted=True,
             unique_indices=True,
             wrap_negative_indices=False,
-            out_sharding=sharding,
+            out_sharding=jax.typeof(values).sharding,
         )
         tail = jnp.broadcast_to(filling, (rows - static_count, *sizes))
         taken = jnp.concatenate([taken, tail])

@@ -156,6 +156,9 @@ def test_a_descriptor_that_a_user_writes_in_a_private_module(tmp_path, monkeypat
     assert create_operator(desc)(np.float32([1, 2])).tolist() == [2, 1, 2, 1]
     wrong = dataclasses.replace(desc, order=2)
     assert_refused("TILE", "Order is 2; it must be one of FORWARD", created, wrong)
+    # The sizes of the output are those of `evaluate`.
+    wrong = dataclasses.replace(desc, output_tensor=tensor("FLOAT32", 5))
+    assert_refused("TILE", "has {5}, while...attributes give it {4}", created, wrong)
     x, y = tensor("INT8", 2), tensor("INT8", 4)
     wrong = dataclasses.replace(desc, input_tensor=x, output_tensor=y)
     text = "'InputTensor' has data type INT8; feature level 6_4 supports FLOAT32 FLOAT1"
