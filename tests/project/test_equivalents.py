@@ -2,6 +2,8 @@
 
 import importlib.util
 import re
+import sys
+import types
 
 import jax
 import numpy as np
@@ -25,11 +27,45 @@ BLOCK = re.compile(r"```python\n((?!>>>).*?)```", re.DOTALL)
 def rows(page):
     """Their call and ours, in one or two spellings, skipped without their library."""
     library = PAGES[page]
-    missing = pytest.mark.skipif(
-        importlib.util.find_spec(library) is None, reason=f"{library} is not installed"
-    )
+    has_calls = importlib.util.find_spec(library) or library == "tensorflow"
+    missing = pytest.mark.skipif(not has_calls, reason=f"{library} is not installed")
     found = ROW.findall(TEXTS[page])
     return [pytest.param(page, *row, marks=missing) for row in found]
+
+
+def tensorflow():
+    """The functions of the page on TensorFlow, by NumPy.
+
+    No environment of ours has TensorFlow, which takes 2 GB.
+    """
+
+    def band_part(t, lower, upper):
+        below = np.subtract.outer(*map(np.arange, t.shape))
+        kept = (lower < 0) | (below <= lower)
+        return t * (kept & ((upper < 0) | (-below <= upper)))
+
+    def set_diag(t, diagonal):
+        filled = np.array(t)
+        np.fill_diagonal(filled, diagonal)
+        return filled
+
+    def one_hot(labels, depth, on_value=1.0, off_value=0.0, axis=-1):
+        lit = np.where(labels[:, None] == np.arange(depth), on_value, off_value)
+        return np.moveaxis(lit, -1, axis)
+
+    return types.SimpleNamespace(
+        boolean_mask=lambda t, mask: t[np.asarray(mask)],
+        where=lambda chosen, *of: np.where(chosen, *of) if of else np.argwhere(chosen),
+        pad=lambda t, pads, mode="constant", **fill: np.pad(
+            t, pads, mode.lower(), **fill
+        ),
+        math=types.SimpleNamespace(count_nonzero=np.count_nonzero),
+        linalg=types.SimpleNamespace(band_part=band_part, set_diag=set_diag),
+        one_hot=one_hot,
+        **{name: getattr(np, name) for name in ("eye", "reshape")},
+        range=np.arange,
+        constant=np.array,
+    )
 
 
 def names_of(page):
@@ -45,8 +81,9 @@ def names_of(page):
 @pytest.mark.parametrize(
     ("page", "theirs", "ours", "longer"), [row for page in PAGES for row in rows(page)]
 )
-def test_each_row(page, theirs, ours, longer):
+def test_each_row(page, theirs, ours, longer, monkeypatch):
     """All spellings, also where the diagonal `k` is traced."""
+    monkeypatch.setitem(sys.modules, "tensorflow", tensorflow())
     names = names_of(page)
     with jax.numpy_dtype_promotion("standard"):
         expected = np.asarray(eval(theirs, names))
