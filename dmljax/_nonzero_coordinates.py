@@ -305,22 +305,13 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
     output_count_tensor: TensorDesc
     output_coordinates_tensor: TensorDesc
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
-        """Returns the sizes of both outputs, and checks the number of columns."""
-        sizes = self.input_tensor.sizes
-        *leading, _, columns = self.output_coordinates_tensor.sizes
-        check_sizes_and_columns(sizes, columns)
-        count = (1,) * len(self.output_count_tensor.sizes)
-        ones = (1,) * len(leading)
-        return count, (*ones, math.prod(sizes), columns)
-
     def evaluate(self, *arrays: Array) -> NonzeroCoordinates:
-        """Returns the count and the coordinates, in the sizes of their tensors."""
-        # DirectML leaves the rows past the count undefined. They are 0 here.
-        columns = self.output_coordinates_tensor.sizes[-1]
-        result = nonzero_coordinates(*arrays, columns=columns)
+        """Returns the count and the coordinates, of the ranks of their tensors."""
+        # DirectML leaves the rows past the count undefined. Here they are 0.
+        *leading, _, columns = self.output_coordinates_tensor.sizes
+        count, rows = nonzero_coordinates(*arrays, columns=columns)
         outputs = (
-            result.count.reshape(self.output_count_tensor.sizes),
-            result.coordinates.reshape(self.output_coordinates_tensor.sizes),
+            count.reshape((1,) * len(self.output_count_tensor.sizes)),
+            rows.reshape((1,) * len(leading) + rows.shape),
         )
         return nonzero_result(outputs, why="descriptor")
