@@ -280,18 +280,13 @@ def nonzero(
            [1, 0, 2]], dtype=int32)
     """
     array = as_array("x", x)
-    is_tuple = isinstance(fill_value, tuple)
-    values: Any = fill_value if is_tuple else (fill_value,) * array.ndim
-    if len(values) != array.ndim:
-        raise ArgumentError(
-            f"fill_value has {len(values)} elements; it must be an integer, or "
-            f"a tuple of one for each of {array.ndim} dimensions."
-        )
-    fills = tuple(map(_as_fill, values))
-    # We search a scalar as a vector of one element. This added axis has no fill, and no
-    # row in the result.
+    if isinstance(fill_value, tuple):
+        fills: Any = tuple(map(_as_fill, fill_value)) or None  # a scalar has no fill
+    else:
+        fills = _as_fill(fill_value)
+    # We search a scalar as a vector of one element, which has no row in the result.
     lines = array.reshape(array.shape or (1,))
-    rows = dnp.find_columns("x", lines, size, fills or None)
+    rows = dnp.find_columns("x", lines, size, fills)
     return jnp.stack(rows)[: array.ndim]
 
 

@@ -280,7 +280,9 @@ def test_errors_of_where():
 def test_errors_of_nonzero_and_compress():
     nonzero = partial(refused, dox.nonzero)
     nonzero("x has an element 1099511627776", WIDE + 2**40)
-    count = "fill_value has 1 elements; it must be an integer, or a tuple of one for"
+    count = (
+        "fill_value is (Array(1, dtype=int32),); it must be a scalar or a tuple of 2."
+    )
     nonzero(count, X, size=3, fill_value=(1,))
     sizes = "fill_value has sizes {2}; it must be one number."
     nonzero(sizes, X, size=3, fill_value=np.int32([1, 2]))
