@@ -90,6 +90,7 @@ from dmljax._padding import padding
 from dmljax._padding_forms import (
     PaddingMode,
     Pads,
+    is_inside,
     padded_axes,
 )
 from dmljax._primitive import evaluate
@@ -270,11 +271,14 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
     before, after = _split_sides("constant_values", value, x.ndim)
     padded = x
     for axis, *_ in padded_axes(x.ndim, starts, ends):  # the last axis sets the corners
-        none, start, end = [0] * x.ndim, [0] * x.ndim, [0] * x.ndim
+        start, end = [0] * x.ndim, [0] * x.ndim
         start[axis] = starts[axis]
         end[axis] = ends[axis]
-        padded = padding(padded, start, none, value=before[axis])
-        padded = padding(padded, none, end, value=after[axis])
+        # Both ends get the value before the axis, and the end is then replaced. One end
+        # after the other would make sizes that may not divide among devices.
+        padded = padding(padded, start, end, value=before[axis])
+        not_in_end = is_inside(padded.shape, (0,) * x.ndim, tuple(end))
+        padded = jnp.where(not_in_end, padded, after[axis])
     return as_weak_as(x, padded)
 
 
