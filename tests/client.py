@@ -19,11 +19,9 @@ from dmljax import DataType, Implementation, PaddingMode, TensorDesc
 def padded(x: jax.Array) -> jax.Array:
     """Sizes as tuples, lists, ranges and NumPy arrays; modes, names and numbers."""
     before: list[int] = [1] * x.ndim
-    y = dml.padding(x, before, (0,) * x.ndim, mode=PaddingMode.REFLECTION)
+    y = dml.padding(x, before, (0,) * x.ndim, mode=PaddingMode("WRAP"))
     y = dml.padding(y, start_padding=before, end_padding=before, mode="reflect")
-    y = dml.padding(y, before, end_padding=before, mode=PaddingMode("WRAP"))
-    y = dml.padding(y, np.ones(x.ndim, np.int32), range(x.ndim), mode=1)
-    return dml.padding(y, np.array(before), before, value=np.float32(2))
+    return dml.padding(y, np.array(before), range(x.ndim), mode=1, value=np.float32(2))
 
 
 def selected(condition: np.ndarray, x: jax.Array, scale: float) -> jax.Array:

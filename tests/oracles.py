@@ -36,14 +36,6 @@ def strided_write(values, strides, length):
     return buffer
 
 
-def implied_bytes(sizes, strides, item_size):
-    """Returns (sum((size - 1) * stride) + 1) * item_size, rounded up to 4 bytes."""
-    strides = packed_strides(sizes) if strides is None else strides
-    axes = zip(sizes, strides, strict=True)
-    last = sum((int(size) - 1) * int(stride) for size, stride in axes)
-    return -(-(last + 1) * item_size // 4) * 4
-
-
 def strides_overlap(sizes, strides):
     """Whether two coordinates have the same offset."""
     offsets = _offsets(sizes, strides)

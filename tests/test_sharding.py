@@ -170,15 +170,6 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
     run(gradients[0], sharding, array(), one=jax.jit(gradients[1])(array()))
 
 
-def test_a_gradient_of_size_1_is_whole():
-    """The cotangent is divided, but 8 devices can't share a gradient of size 1."""
-    pad = partial(pad_rows, pads=(3, 4), mode=PaddingMode.EDGE)
-    output, pull = jax.vjp(pad, jnp.ones((1, 4, 8)))
-    cotangent = array(shape=output.shape)
-    sharded = explicit(P(("a", "b")), cotangent)
-    assert_equal(pull(sharded), (cotangent.sum(0, keepdims=True),))
-
-
 @pytest.mark.parametrize("mode", PaddingMode)
 def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes(mode):
     """JAX 0.12 would end the process for a shard_map over the axis c alone."""
