@@ -30,7 +30,6 @@ from tests.project import test_layout
 pytestmark = pytest.mark.usefixtures("simulator")
 
 X = np.arange(32, dtype=np.float32).reshape(4, 8) % 5
-PAIR = np.array([2, 7], np.float32)
 
 
 # NAMES IN THE OTHER FILES
@@ -150,29 +149,22 @@ def test_a_name_that_is_undocumented_is_found(line, found):
 # PROGRAMS THAT RUN WITHOUT A NAME
 
 
-def operators(x, pair):
-    """Every operator with a derivative."""
-    indices = x[:, :1].astype(np.int32)
-    return (
-        dmljax.diagonal_matrix1(x, value=pair[1]),
-        dmljax.element_wise_if(x > 3, x, 2 * x),
-        dmljax.one_hot(indices, pair, size=4),
-        dmljax.padding(x, (0, 2), (0, 2), mode=dmljax.PaddingMode.WRAP),
-    )
+def padded(x):
+    """The operator that has a primitive and a derivative."""
+    return dmljax.padding(x, (0, 2), (0, 2), mode=dmljax.PaddingMode.WRAP)
 
 
-def everything(x, pair):
-    return operators(x, pair), dmljax.nonzero_coordinates(x)
+def both(x):
+    return padded(x), dmljax.nonzero_coordinates(x)
 
 
-def energy(x, pair):
-    return sum(jnp.sum(y**2) for y in operators(x, pair))
+def energy(x):
+    return jnp.sum(padded(x) ** 2)
 
 
 @jax.jit
-def transformed(batch, pair):
-    outputs = jax.vmap(everything, (0, None))(batch, pair)
-    return outputs, jax.grad(energy, (0, 1))(batch[0], pair)
+def transformed(batch):
+    return jax.vmap(both)(batch), jax.grad(energy)(batch[0])
 
 
 MANY = struct(np.float32, 2**20)
@@ -183,14 +175,13 @@ def exported():
 
     On a GPU, a kernel would be the default.
     """
-    outputs = export.export(jax.jit(everything))(X, PAIR).call(X, PAIR)
+    outputs = export.export(jax.jit(both))(X).call(X)
     find = jax.jit(dmljax.nonzero_coordinates)
     return outputs, export.export(find, platforms=["cuda"])(MANY).out_avals[0].shape
 
 
 def automatic():
-    x = jax.device_put(X, sharding_of("2", P("a")))
-    return jax.jit(everything)(x, PAIR)
+    return jax.jit(both)(jax.device_put(X, sharding_of("2", P("a"))))
 
 
 def explicit():
@@ -198,21 +189,18 @@ def explicit():
     sharding = sharding_of("2", P("a"), AxisType.Explicit)
     with jax.set_mesh(sharding.mesh):
         x = jax.device_put(X, sharding)
-        outputs = jax.jit(operators)(x, PAIR)
         found = jax.jit(jax.vmap(dmljax.nonzero_coordinates))(x)
-        return outputs, found, jax.jit(jax.grad(energy, (0, 1)))(x, PAIR)
+        return jax.jit(padded)(x), found, jax.jit(jax.grad(energy))(x)
 
 
 def mapped():
-    specs = {"in_specs": (P("a"), P()), "out_specs": P("a")}
     mesh = sharding_of("2", P("a")).mesh
-    shard = jax.shard_map(operators, mesh=mesh, **specs)
-    loss = jax.grad(lambda *xs: sum(jnp.sum(y**2) for y in shard(*xs)), (0, 1))
-    return jax.jit(loss)(X, PAIR)
+    shard = jax.shard_map(padded, mesh=mesh, in_specs=P("a"), out_specs=P("a"))
+    return jax.jit(jax.grad(lambda x: jnp.sum(shard(x) ** 2)))(X)
 
 
 USES = {
-    "jit, grad and vmap": lambda: transformed(np.stack([X, -X]), PAIR),
+    "jit, grad and vmap": lambda: transformed(np.stack([X, -X])),
     "export": exported,
     "automatic": automatic,
     "explicit": explicit,
