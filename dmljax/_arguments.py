@@ -404,21 +404,11 @@ def as_integer(name: str, value: Any) -> int:
     return number
 
 
-def as_axis(
-    name: str,
-    axis: int,
-    rank: int,
-    reason: str = "",
-) -> int:
-    """Returns an axis, in which a negative one counts from the end, as 0 to rank - 1.
-
-    `reason` ends the message about an axis out of range.
-    """
+def as_axis(name: str, axis: int, rank: int) -> int:
+    """Returns an axis. A negative axis counts from the end."""
     number = as_integer(name, axis)
     if not -rank <= number < rank:
-        raise ArgumentError(
-            f"{name} is {number}; it must be in [{-rank}, {rank}){reason}."
-        )
+        raise ArgumentError(f"{name} is {number}; it must be in [{-rank}, {rank}).")
     return number % rank
 
 

@@ -124,8 +124,7 @@ def _one_hot(
             f"{AXIS} is {axis}, while {INDEX} has 0 dimensions; it must have "
             "one of size 1 along axis. Write indices[None]."
         )
-    reason = f", as {INDEX} has sizes {show(indices.shape)}"
-    axis = as_axis(AXIS, axis, rank, reason)
+    axis = as_axis(AXIS, axis, rank)
     if indices.shape[axis] != 1:
         raise ArgumentError(
             f"{INDEX} has sizes {show(indices.shape)}; its size along {AXIS} {axis} is "

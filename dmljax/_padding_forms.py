@@ -63,6 +63,7 @@ class PaddingMode(enum.IntEnum):
     """
 
     __module__ = "dmljax"
+    C_PREFIX = enum.nonmember("DML_PADDING_MODE_")  # of the names in C
     # Other libraries' names of modes: error messages say what to write instead. Only
     # "reflect" is also accepted, by PaddingMode("reflect").
     OTHER_NAMES = enum.nonmember(

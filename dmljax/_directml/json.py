@@ -9,7 +9,6 @@ import dataclasses
 import enum
 import functools
 import math
-import re
 import typing
 from collections.abc import Callable, Mapping
 from operator import or_
@@ -20,22 +19,6 @@ import numpy as np
 from dmljax._check import ArgumentError, as_json, is_number_of, quoted
 from dmljax._directml.struct import MISSING, fields_of
 from dmljax._directml.tensor import TensorDesc
-
-
-def enum_prefix(enum_type: type[enum.Enum]) -> str:
-    """Returns the prefix of the names of an enum's values in C.
-
-    The prefix is C_PREFIX, or follows from the enum's name, in the singular for flags.
-
-    >>> from dmljax import DataType, PaddingMode, TensorFlags
-    >>> enum_prefix(PaddingMode), enum_prefix(TensorFlags), enum_prefix(DataType)
-    ('DML_PADDING_MODE_', 'DML_TENSOR_FLAG_', 'DML_TENSOR_DATA_TYPE_')
-    """
-    name = enum_type.__name__
-    if issubclass(enum_type, enum.Flag):
-        name = name.removesuffix("s")
-    name = re.sub(r"(?<!^)(?=[A-Z])", "_", name).upper()
-    return str(getattr(enum_type, "C_PREFIX", f"DML_{name}_"))
 
 
 def to_json(value: Any) -> Any:
@@ -103,7 +86,8 @@ def _member(cls: type[enum.Enum], value: Any) -> Any:
     if is_number_of(value, cls):
         return cls(value)
     if isinstance(value, str):
-        return cls.__members__.get(value.removeprefix(enum_prefix(cls)))
+        prefix = getattr(cls, "C_PREFIX", "")
+        return cls.__members__.get(value.removeprefix(prefix))
     return None
 
 

@@ -29,7 +29,7 @@ class DataType(enum.IntEnum):
     """
 
     __module__ = "dmljax"
-    # The prefix of the names in C, an exception to the rule of `json.enum_prefix`.
+    # The prefix of the names in C, which model files may have.
     C_PREFIX = enum.nonmember("DML_TENSOR_DATA_TYPE_")
 
     UNKNOWN = 0
@@ -65,6 +65,8 @@ class TensorFlags(enum.IntFlag, boundary=enum.STRICT):
     """
 
     __module__ = "dmljax"
+
+    C_PREFIX = enum.nonmember("DML_TENSOR_FLAG_")
 
     NONE = 0
     OWNED_BY_DML = 1

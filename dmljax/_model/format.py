@@ -191,6 +191,8 @@ BINDINGS = Annotated[Mapping[str, BufferView], OBJECT._replace(convert=_bindings
 class ExecutionFlags(enum.Flag):
     """The options of DirectML for the execution of an operator."""
 
+    C_PREFIX = enum.nonmember("DML_EXECUTION_FLAG_")
+
     NONE = 0
     ALLOW_HALF_PRECISION_COMPUTATION = 1
     DISABLE_META_COMMANDS = 2

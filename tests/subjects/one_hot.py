@@ -140,7 +140,7 @@ ERRORS = [
     _call("sizes {0,3}; it must", INDICES, np.ones((0, 3), np.float32)),
 ]
 for axis in (2, -3):
-    text = f"axis (Axis) is {axis}; it must be in [-2, 2), as {INDEX} has sizes {{"
+    text = f"axis (Axis) is {axis}; it must be in [-2, 2)."
     ERRORS.append(_call(text, INDICES, VALUES, axis=axis))
 for size in (0, -1, 2**31):
     text = f": size is {size}; it must be in [1, 2^31)"
