@@ -166,7 +166,7 @@ def _nonzero_coordinates(
     )
     # A symbolic size is kept as a string: no other program knows its meaning.
     sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
-    return nonzero_result(outputs, sizes, parts)
+    return nonzero_result(outputs, (sizes, parts, "made"))
 
 
 def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Array]:
@@ -314,4 +314,4 @@ class NonzeroCoordinatesDesc(OperatorDesc[NonzeroCoordinates]):
             count.reshape((1,) * len(self.output_count_tensor.sizes)),
             rows.reshape((1,) * len(leading) + rows.shape),
         )
-        return nonzero_result(outputs, why="descriptor")
+        return nonzero_result(outputs, (None, None, "descriptor"))

@@ -134,10 +134,10 @@ parts=None)
         return f"NonzeroCoordinates({text})"
 
     def _replace(self, /, **outputs: Any) -> NonzeroCoordinates:
-        shape, parts, why = self._static
+        static = shape, parts, _ = self._static
         if "coordinates" in outputs and shape is not None:
-            shape, why = None, "replaced"
-        return nonzero_result(super()._replace(**outputs), shape, parts, why)
+            static = None, parts, "replaced"
+        return nonzero_result(super()._replace(**outputs), static)
 
     __replace__ = _replace  # of copy.replace, from Python 3.13 on
 
@@ -152,7 +152,7 @@ parts=None)
         >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
         True
         """
-        return self.dropped > 0
+        return self.dropped.astype(bool)
 
     @property
     def dropped(self) -> Array:
@@ -332,15 +332,10 @@ parts=None)
 NonzeroCoordinates.__module__ = "dmljax"
 
 
-def nonzero_result(
-    outputs: Iterable[Any],
-    shape: tuple[int | str, ...] | None = None,
-    parts: int | None = None,
-    why: str = "made",
-) -> NonzeroCoordinates:
-    """Makes a result of its arrays and its static data."""
+def nonzero_result(outputs: Iterable[Any], static: Any) -> NonzeroCoordinates:
+    """Makes a result of its arrays and its static data, `_static`."""
     result = NonzeroCoordinates._make(outputs)
-    result._static = shape, parts, why
+    result._static = static
     return result
 
 
@@ -674,7 +669,7 @@ def _flatten(nonzero: NonzeroCoordinates) -> tuple[Any, Any]:
 jax.tree_util.register_pytree_with_keys(
     NonzeroCoordinates,
     _flatten,
-    lambda static, outputs: nonzero_result(outputs, *static),
+    lambda static, outputs: nonzero_result(outputs, static),
 )
 # Without this registration JAX can't serialize an exported program that takes or
 # returns a result.

@@ -229,7 +229,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     Array([[8, 9],
            [3, 4]], dtype=int32)
     """
-    operands = {"condition": condition, "x": x, "y": y}
+    operands: dict[str, Any] = {"condition": condition, "x": x, "y": y}
+    operands = {name: unwrap_array(each) for name, each in operands.items()}
     shapes = {name: np.shape(operand) for name, operand in operands.items()}
     try:
         sizes = jnp.broadcast_shapes(*shapes.values())
