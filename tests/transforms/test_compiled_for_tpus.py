@@ -19,7 +19,6 @@ from dmljax import DescriptorError
 from tests import meshes, tpus
 from tests.checks import needs_x64, struct
 from tests.pallas.nonzero import by_kernel as find
-from tests.subjects.nonzero_coordinates import KERNEL_SAMPLES
 from tests.transforms.test_compiled_for_gpus import check_sent
 from tests.transforms.test_kernels import USES
 
@@ -64,14 +63,6 @@ def test_no_memory_of_all_rows():
     x = struct(np.float32, 128, 2**20)
     program = tpus.compiled(jax.vmap(partial(find, size=1024)), tpus.CHIP, x)
     assert program.memory_analysis().temp_size_in_bytes <= 4.1 * x.size
-
-
-@each_chip
-def test_batches(chip):
-    sample, *_ = KERNEL_SAMPLES
-    arrays = [struct(x.dtype, 3, *x.shape) for x in sample.arrays()]
-    program = tpus.compiled(jax.vmap(sample.run), chip, *arrays)
-    assert kernels(program) == 1
 
 
 @pytest.mark.parametrize("implementation", ["xla", "pallas"])
