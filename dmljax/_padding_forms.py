@@ -291,16 +291,14 @@ def write_strips(
     size = x.shape[axis]
     end = before + size
     padded = place_in_zeros(x, axis, before, end + after)
-    strips = []  # the offset of each, and the paddings that crop `x` to the strip
-    if before:
-        strips.append((0, before, -size))
-    if after:
-        strips.append((end, -size, after))
+    # The offset of each strip, and the paddings that crop `x` to the strip.
+    strips = (0, before, -size), (end, -size, after)
     with index_mode(end + after) as integer:
         for offset, low, high in strips:
-            strip = gather(x, axis, low, high, mode)
-            at = constant(offset, integer)
-            padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
+            if low + size + high:  # the width of the strip
+                strip = gather(x, axis, low, high, mode)
+                at = constant(offset, integer)
+                padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
     return padded
 
 
