@@ -331,11 +331,6 @@ class DiagonalMatrix1Desc(OperatorDesc[Array]):
     diagonal_fill_begin: int
     diagonal_fill_end: int
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
-        """Checks the type of the value. The function checks the rest."""
-        self.check_value_type(self.value_data_type, "ValueDataType")
-        return super().output_shapes(level)
-
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input, or for zeros."""
         output = diagonal_matrix1(

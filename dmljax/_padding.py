@@ -337,7 +337,6 @@ class Padding1Desc(OperatorDesc[Array]):
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
         """Returns the sizes of the input with the padding added."""
         # Every mode requires a value that fits, although only CONSTANT uses the value.
-        self.check_value_type(self.padding_value_data_type, "PaddingValueDataType")
         self.scalar("PaddingValue", self.padding_value)
         return (_check_fields(self, level),)
 

@@ -145,7 +145,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         # Each check relies on the checks before it.
         with naming(self.operator):
             count_name, count = "", 0
-            for name, field in fields_of(type(self)).items():
+            fields = fields_of(type(self))
+            for name, field in fields.items():
                 value = getattr(self, field.name)
                 if value is None and field.default is None:
                     continue
@@ -176,6 +177,16 @@ class OperatorDesc(abc.ABC, Generic[Result]):
             same = (name for name in self.same_type if name in tensors)
             types = {c_name(name): tensors[name].dtype for name in same}
             require_same("data types", types)
+            # In C, this is the type of a scalar, which must have the output's type.
+            first = self.outputs[0]
+            data_type = tensors[first].data_type
+            for name, field in fields.items():
+                value = getattr(self, field.name)
+                if name.endswith("ValueDataType") and value != data_type:
+                    raise ArgumentError(
+                        f"{name} is {value.name}, while tensor '{c_name(first)}' has "
+                        f"{data_type.name}; both must be the same."
+                    )
             # The outputs' sizes, which follow from the inputs and attributes.
             shapes = self.output_shapes(level)
             for name, shape in zip(self.outputs, shapes, strict=True):
@@ -186,16 +197,6 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                         f"{show(sizes)}, while the inputs and attributes give it "
                         f"{show(shape)}; both must be the same."
                     )
-
-    def check_value_type(self, data_type: DataType, name: str) -> None:
-        """Requires that `data_type`, the field `name`, is the output's type."""
-        first = self.outputs[0]
-        output = getattr(self, first)
-        if data_type != output.data_type:
-            raise ArgumentError(
-                f"{name} is {data_type.name}, while tensor "
-                f"'{c_name(first)}' has {output.data_type.name}; both must be the same."
-            )
 
     def scalar(
         self, name: str, value: int | float, *, is_float: bool = False
