@@ -146,7 +146,7 @@ def _as_mode(mode: Any) -> PaddingMode:
 def _padding(
     x: Array, value: Array | None, start: Pads, end: Pads, mode: PaddingMode
 ) -> Array:
-    _padded_sizes(x.shape, start, end, mode)
+    _check_padding(x.shape, start, end, mode)
     operands = [x]
     if value is not None:
         # All operands of a primitive have the same rank (`_primitive`, normal form).
@@ -155,10 +155,10 @@ def _padding(
     return output
 
 
-def _padded_sizes(
+def _check_padding(
     sizes: tuple[int, ...], start: Pads, end: Pads, mode: PaddingMode
-) -> tuple[int, ...]:
-    """Checks the padding of an input, and returns the output's sizes."""
+) -> None:
+    """Checks the padding of an input of these sizes."""
     for name, pads in ((START, start), (END, end)):
         if len(pads) != len(sizes):
             raise ArgumentError(
@@ -178,17 +178,15 @@ def _padded_sizes(
                     f"{name} is {show(pads)}; each element must be a "
                     "UINT32, less than 2^32."
                 )
-    padded = tuple(map(sum, zip(start, sizes, end, strict=True)))
     if mode is PaddingMode.CONSTANT:
-        return padded
+        return
     # JAX's arrays may have an axis of size 0. DirectML's tensors have none.
-    for axis, size in enumerate(sizes):
-        if padded[axis] != size and not decide_at_most(1, size):
+    for axis, *_ in forms.padded_axes(len(sizes), start, end):
+        if not decide_at_most(1, sizes[axis]):
             raise ArgumentError(
                 f"{X} has sizes {show(sizes)}; {mode.name} has nothing to "
                 f"repeat along axis {axis}, whose size is 0. Only CONSTANT can pad it."
             )
-    return padded
 
 
 def _transpose(
@@ -283,18 +281,17 @@ class PaddingDesc(OperatorDesc[Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the input with the padding added."""
-        return (_check_fields(self, level),)
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+        """Checks the level of the mode. The function checks the rest."""
+        _check_mode(self.padding_mode, level)
+        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input."""
         # The C field is a FLOAT: the value is rounded to float32 for tensors of any
         # type.
         value = self.scalar("PaddingValue", self.padding_value, is_float=True)
-        (x,) = arrays
-        start, end = self.start_padding, self.end_padding
-        return (padding(x, start, end, mode=self.padding_mode, value=value),)
+        return _evaluate(self, value, *arrays)
 
 
 class Padding1Desc(OperatorDesc[Array]):
@@ -334,25 +331,27 @@ class Padding1Desc(OperatorDesc[Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the input with the padding added."""
-        # Every mode requires a value that fits, although only CONSTANT uses the value.
-        self.scalar("PaddingValue", self.padding_value)
-        return (_check_fields(self, level),)
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+        """Checks the level of the mode. The function checks the rest."""
+        _check_mode(self.padding_mode, level)
+        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input."""
+        # Every mode requires a value that fits, although only CONSTANT uses the value.
         value = self.scalar("PaddingValue", self.padding_value)
-        (x,) = arrays
-        start, end = self.start_padding, self.end_padding
-        return (padding(x, start, end, mode=self.padding_mode, value=value),)
+        return _evaluate(self, value, *arrays)
 
 
-def _check_fields(
-    desc: PaddingDesc | Padding1Desc, level: FeatureLevel
-) -> tuple[int, ...]:
-    """Checks the fields that both descriptors have, and returns the output's sizes."""
+def _evaluate(desc: PaddingDesc | Padding1Desc, value: Any, x: Array) -> tuple[Array]:
+    """Returns the output of both descriptors, whose errors have no name in front."""
     mode = desc.padding_mode
+    scalar = value if mode is PaddingMode.CONSTANT else None
+    return (_padding(x, scalar, desc.start_padding, desc.end_padding, mode),)
+
+
+def _check_mode(mode: PaddingMode, level: FeatureLevel) -> None:
+    """Requires a mode that exists at `level`."""
     # These modes are newer than the operator.
     newer = {
         PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
@@ -365,5 +364,3 @@ def _check_fields(
             f"{first_level.label} on, while the feature level asked for is "
             f"{level.label}."
         )
-    sizes = desc.input_tensor.sizes
-    return _padded_sizes(sizes, desc.start_padding, desc.end_padding, mode)
