@@ -201,21 +201,6 @@ def check_int32(name: str, value: int) -> None:
         )
 
 
-def check_diagonals(name: str, shape: tuple[int, ...]) -> None:
-    """Requires a matrix whose diagonals have numbers in INT32."""
-    height, width = shape[-2:]
-    # JAX takes symbolic sizes to be below 2^31. Within these limits, INT32_MIN is below
-    # and INT32_MAX past every diagonal, as a bound of None should be.
-    tall = isinstance(height, int) and height > 2**31
-    wide = isinstance(width, int) and width >= 2**31
-    if tall or wide:
-        raise ArgumentError(
-            f"{name} has sizes {show(shape)}; a matrix has at most 2^31 "
-            "rows and less than 2^31 columns, because the number of a diagonal is an "
-            "INT32."
-        )
-
-
 @compiled("zeros", "span")
 def _diagonal_matrix1(
     x: Array | None,
@@ -231,14 +216,23 @@ def _diagonal_matrix1(
     template: Any = zeros if x is None else x
     shape = template.shape
     rank = len(shape)
-    # A descriptor was checked before: only calls of the function break these rules.
     name = "the result (shape)" if x is None else X
     if rank < 2:
         raise ArgumentError(
             f"{name} has sizes {show(shape)}; a matrix has at least 2 "
             "dimensions. x[None] and shape=(1, n) have one row."
         )
-    check_diagonals(name, shape)
+    height, width = shape[-2:]
+    # JAX takes symbolic sizes to be below 2^31. Within these limits, INT32_MIN is below
+    # and INT32_MAX past every diagonal, as a bound of None should be.
+    tall = isinstance(height, int) and height > 2**31
+    wide = isinstance(width, int) and width >= 2**31
+    if tall or wide:
+        raise ArgumentError(
+            f"{name} has sizes {show(shape)}; a matrix has at most 2^31 "
+            "rows and less than 2^31 columns, because the number of a diagonal is an "
+            "INT32."
+        )
     check_elements(shape)
     if x is not None and 0 in shape:
         # jnp.where would not read an empty `x`, and could use another device.
@@ -374,23 +368,17 @@ class DiagonalMatrixDesc(OperatorDesc[Array]):
     offset: int
     value: float
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...]]:
-        """Returns the sizes of the output itself, because there is no input."""
+    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+        """Checks the diagonal. The function checks the rest."""
         check_int32("Offset", self.offset)
-        sizes = self.output_tensor.sizes
-        check_diagonals("tensor 'OutputTensor'", sizes)
-        return (sizes,)
+        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output, which depends only on the attributes."""
         output = self.output_tensor
-        diagonal = diagonal_matrix1(
-            shape=output.sizes,
-            dtype=output.dtype,
-            value=self.scalar("Value", self.value, is_float=True),
-            fill_begin=self.offset,
-            # The bound is an INT32. With an offset of INT32_MAX, nothing is filled: no
-            # matrix has this diagonal.
-            fill_end=min(self.offset + 1, INT32_MAX),
-        )
-        return (diagonal,)
+        zeros = jax.ShapeDtypeStruct(output.sizes, output.dtype)
+        value: Any = self.scalar("Value", self.value, is_float=True)
+        # The bound is an INT32. With an offset of INT32_MAX, nothing is filled: no
+        # matrix has this diagonal.
+        span = self.offset, min(self.offset + 1, INT32_MAX)
+        return (_diagonal_matrix1(None, value, (), zeros, span),)
