@@ -368,10 +368,9 @@ class DiagonalMatrixDesc(OperatorDesc[Array]):
     offset: int
     value: float
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+    def check_rules(self, level: FeatureLevel) -> None:
         """Checks the diagonal. The function checks the rest."""
         check_int32("Offset", self.offset)
-        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output, which depends only on the attributes."""

@@ -236,7 +236,7 @@ class OneHotDesc(OperatorDesc[Array]):
     output_tensor: TensorDesc
     axis: int
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+    def check_rules(self, level: FeatureLevel) -> None:
         """Checks the ranks and the axis. The function checks the rest."""
         # The page requires this. ONNX Runtime gives ValuesTensor rank 4 beside tensors
         # of any rank.
@@ -255,7 +255,6 @@ class OneHotDesc(OperatorDesc[Array]):
                 f"Axis is {self.axis}; it must be in [0, {rank}), as "
                 f"tensor 'IndicesTensor' has sizes {show(indices)}."
             )
-        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the indices and the values."""

@@ -281,10 +281,9 @@ class PaddingDesc(OperatorDesc[Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+    def check_rules(self, level: FeatureLevel) -> None:
         """Checks the level of the mode. The function checks the rest."""
         _check_mode(self.padding_mode, level)
-        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input."""
@@ -331,10 +330,9 @@ class Padding1Desc(OperatorDesc[Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
+    def check_rules(self, level: FeatureLevel) -> None:
         """Checks the level of the mode. The function checks the rest."""
         _check_mode(self.padding_mode, level)
-        return super().output_shapes(level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the input."""

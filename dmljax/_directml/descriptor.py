@@ -1,7 +1,7 @@
 """The base class of operator descriptors: their fields, their checks, and their JSON.
 
 The checks here hold for every operator. The rules of a single operator are in its
-descriptor's `output_shapes`, in the file of the operator.
+descriptor's `check_rules`, in the file of the operator.
 """
 
 import abc
@@ -63,7 +63,9 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     To describe another operator, write a subclass. Give it the fields of the C struct,
     in the same order and in snake_case, and the class variables below, which the checks
     read. `evaluate` calls the operator's function, and the type parameter ``Result`` is
-    the type of its result. `output_shapes` checks rules that the function lacks.
+    the type of its result. `check_rules` has rules that the function lacks.
+    A ``value_data_type`` must be the type of the output, and a count the length of the
+    lists behind it.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
@@ -101,8 +103,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         """Converts the fields."""
         convert_fields(self)
 
+    def check_rules(self, level: FeatureLevel) -> None:
+        """Checks rules at `level` that the function of `evaluate` does not check."""
+
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
-        """Checks the attributes at `level`, and returns the sizes of the outputs.
+        """Returns the sizes of the outputs at `level`.
 
         By default, `evaluate` is traced, and its function checks the attributes.
         """
@@ -188,6 +193,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                         f"{data_type.name}; both must be the same."
                     )
             # The outputs' sizes, which follow from the inputs and attributes.
+            self.check_rules(level)
             shapes = self.output_shapes(level)
             for name, shape in zip(self.outputs, shapes, strict=True):
                 sizes = tensors[name].sizes
