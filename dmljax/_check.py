@@ -125,7 +125,7 @@ class ModelError(ValueError):
     __module__ = "dmljax"
 
 
-def at_most(low: int, high: int) -> bool:
+def surely_le(low: int, high: int) -> bool:
     """Whether low <= high for all values of symbolic sizes; False if JAX can't say."""
     try:
         return low <= high
@@ -133,7 +133,7 @@ def at_most(low: int, high: int) -> bool:
         return False
 
 
-def decide_at_most(low: int, high: int) -> bool:
+def decide_le(low: int, high: int) -> bool:
     """Whether low <= high, for a rule: an error if JAX can't decide it."""
     try:
         return low <= high

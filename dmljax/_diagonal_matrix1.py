@@ -28,7 +28,7 @@ from dmljax._check import (
     ArgumentError,
     ArgumentTypeError,
     as_python,
-    decide_at_most,
+    decide_le,
     public,
     require_same,
     show,
@@ -131,7 +131,7 @@ def diagonal_matrix1(
             raise ArgumentTypeError("x (InputTensor) or shape must be given.")
         sizes = as_sizes("shape", shape)
         for size in sizes:
-            if not decide_at_most(0, size):
+            if not decide_le(0, size):
                 raise ArgumentError(f"shape is {show(sizes)}; no size may be negative.")
         result_type = as_dtype(np.float32 if dtype is None else dtype)
         check_x64("the result (dtype)", result_type)

@@ -18,7 +18,7 @@ from jax.typing import ArrayLike
 from dmljax import _nonzero_forms as forms
 from dmljax._arguments import as_array, as_integer, as_size
 from dmljax._call import compiled
-from dmljax._check import ArgumentError, as_python, decide_at_most, public, show
+from dmljax._check import ArgumentError, as_python, decide_le, public, show
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.support import UP_TO_32_BITS, FeatureLevel, SupportTable
 from dmljax._directml.tensor import DataType, TensorDesc
@@ -149,7 +149,7 @@ def _nonzero_coordinates(
         is_symbolic = not isinstance(size, int)
         low = 1 if is_symbolic else 0
         is_too_large = not is_symbolic and size > MAX_ELEMENTS
-        if is_too_large or not decide_at_most(low, size):
+        if is_too_large or not decide_le(low, size):
             raise ArgumentError(
                 f"size is {size}; it must be a number of rows, {low} to {MAX_ELEMENTS}."
             )

@@ -45,7 +45,8 @@ from dmljax._sharding import by_xla, divided_axes, explicit_mesh, without_residu
 from dmljax._types import MAX_ELEMENTS, constant, x64_enabled
 
 INDEX_BY_HAND = "write x[tuple(jnp.moveaxis(coordinates, -1, 0))]"
-# Why the methods refuse a result without the sizes of the searched array, by reason.
+# The errors of methods for a result without the sizes of the searched array. The key
+# says how the sizes were lost.
 LOST = {
     "made": (
         "this result has lost the sizes of the searched array: it was made of two "
@@ -73,8 +74,9 @@ class _Outputs(NamedTuple):
 class NonzeroCoordinates(_Outputs):
     """The two outputs of NONZERO_COORDINATES, a pytree.
 
-    The structure of the pytree has the sizes of the searched array, and `parts`. So the
-    branches of a ``jax.lax.cond`` can't return the results of arrays of other sizes.
+    The structure of the pytree has the sizes of the searched array, and `parts`, the
+    number of parts into which the search cut it. So both branches of a ``jax.lax.cond``
+    must return results for equal sizes and parts.
 
     Attributes:
       count: () uint32, the number of elements that are not zero.
@@ -94,7 +96,8 @@ class NonzeroCoordinates(_Outputs):
     ``_replace``, but can't see a change by ``jax.tree.map``, ``jax.tree.unflatten`` or
     ``tree_at``.
 
-    Below, K is the number of rows: `size`, or M without it. P is the number of `parts`.
+    Below, P is `parts`, and K the number of rows of each part: `size`, or the number of
+    its elements.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -118,9 +121,10 @@ parts=None)
     _static: Any = None, None, "made"
 
     def __repr__(self) -> str:
-        """Shows up to 8 known counts; of other arrays, the types and the sizes."""
+        """Shows up to 8 known counts, and otherwise types and sizes."""
         count, coordinates = self
-        # In a pytree, outputs may be flat buffers, types, or None.
+        # A descriptor may return a flat buffer. Functions of pytrees may put types or
+        # None into the place of arrays.
         overflow: Any = None
         if _is_known(count) and getattr(coordinates, "ndim", 0) > 1:
             overflow = self.overflow
@@ -152,7 +156,7 @@ parts=None)
         >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
         True
         """
-        return self.dropped.astype(bool)
+        return _exceeds(self.count, self._rows)
 
     @property
     def dropped(self) -> Array:
@@ -169,8 +173,9 @@ parts=None)
 
     @property
     def _rows(self) -> int:
-        # A descriptor's output may be a flat buffer, whose shape does not tell the
-        # number of rows. It has a row for each element, so no count exceeds it.
+        # A descriptor's output has a row for each element: nothing is dropped. It can
+        # be a flat buffer, whose shape does not tell the number of rows. We return a
+        # number that no count exceeds.
         *_, why = self._static
         return MAX_ELEMENTS if why == "descriptor" else self.coordinates.shape[-2]
 
@@ -220,9 +225,10 @@ parts=None)
           ``(K, ...)``, or ``(P, K, ...)`` with `parts`; the same pytree as `x`.
 
         Raises:
-          DescriptorError: if `x` does not begin with the sizes S, if `columns` left out
-            a dimension, if `fill_value` is not a scalar of the type of `x`, if a
-            descriptor returned this result, or if its coordinates were replaced.
+          DescriptorError: if `x` does not begin with the sizes S, if the search had
+            fewer `columns` than dimensions, if `fill_value` is not a scalar of the type
+            of `x`, if a descriptor returned this result, or if its coordinates were
+            replaced.
           TypeError: if `x` or `fill_value` is not an array.
 
         >>> import jax.numpy as jnp
@@ -305,8 +311,8 @@ parts=None)
     def add(self, x: Any, rows: Any, /, *, where: ArrayLike | None = None) -> Any:
         """Adds rows to the array where ``take`` reads them.
 
-        ``add`` drops the same rows as ``put``. Here the kept tokens get the sum of the
-        outputs of two experts:
+        ``add`` drops the same rows as ``put``. Here `x` has an expert's output for all
+        tokens, and `rows` another expert's output for the kept tokens:
 
         >>> import jax.numpy as jnp
         >>> import dmljax
@@ -344,6 +350,11 @@ _valid = compiled("rows")(valid_rows)
 
 
 @compiled("rows")
+def _exceeds(count: Array, rows: int) -> Array:
+    return jnp.greater(count, constant(rows, np.uint32))
+
+
+@compiled("rows")
 def _excess(count: Array, rows: int) -> Array:
     most = constant(rows, np.uint32)
     return saturate(jnp.maximum(count, most) - most, jnp.result_type(int))
@@ -377,8 +388,8 @@ def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
     """
 
     def is_leaf(node: Any) -> bool:
-        # A wrapper of an array is a leaf, even if JAX takes the wrapper for a pytree.
-        # So is a lone None, in which JAX finds no leaf.
+        # A wrapper such as nnx.Param is a leaf, even if it is a pytree for JAX. So is a
+        # lone None, which `as_array` then refuses by its name.
         return unwrap_array(node) is not node or (node is None and tree is None)
 
     paths, structure = jax.tree.flatten_with_path(tree, is_leaf=is_leaf)
@@ -585,10 +596,9 @@ def _by_parts(
 ) -> Array:
     """Calls a function of `_nonzero_rows` for each part; the result has `sizes`.
 
-    The function takes `x`, `other`, which is the rows to write or the scalar that
-    fills, the mask of valid rows, and the index. For example, with `parts=2` an `x` of
-    sizes (6, 5) becomes (2, 3, 5), and the coordinates (4, 2) become (1, 2) in the
-    second part.
+    It is called as function(x, other, valid, index): `other` has the rows to write, or
+    is the scalar that fills. For example, with `parts=2` an `x` of sizes (6, 5) becomes
+    (2, 3, 5), and the coordinates (4, 2) become (1, 2) in the second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
     shape, parts, _ = nonzero._static
@@ -596,10 +606,10 @@ def _by_parts(
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
-    if not shape:  # a scalar has the coordinate 0
+    if not shape:  # the rows of a scalar have a column, so `x` gets a dimension for it
         x = x.reshape(*leading, 1, *x.shape[len(leading) :])
     if parts is not None:
-        axis = len(leading) - 1  # of the parts, and of the first searched dimension
+        axis = len(leading) - 1  # the first searched dimension; in the end, the parts
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
         part = lax.broadcasted_iota(integer, (*leading, rows), axis)
@@ -617,8 +627,9 @@ def _rows_spec(
 ) -> list[Any]:
     """Returns the mesh axes of each dimension of ``take(x)``; [] without a mesh.
 
-    For example, the count has sizes (2,), divided over "p", and `x` has (6, 8), with 8
-    divided over "c". Then ``take(x)`` has `sizes` (2, K, 8) and axes "p", None, "c".
+    For example, with `parts=2` the count has sizes (2,), divided over "p", and `x` has
+    (6, 8), with 8 divided over "c". Then ``take(x)`` has `sizes` (2, K, 8) and axes
+    "p", None, "c".
     """
     mesh = explicit_mesh(x, nonzero.count)
     if mesh is None:
@@ -628,8 +639,8 @@ def _rows_spec(
     first = [of_x.get(i) or of_count.get(i) for i in range(nonzero.count.ndim)]
     row_rank = len(sizes) - len(first) - 1
     spec = [*first, None, *map(of_x.get, range(x.ndim - row_rank, x.ndim))]
-    # A dimension stays whole if a mesh axis already divides another dimension, or would
-    # not divide this one into equal parts.
+    # A dimension stays whole if one of its mesh axes already divides an earlier one, or
+    # if its size is no multiple of the number of devices.
     used: set[str] = set()
     for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
         devices = math.prod(mesh.shape[name] for name in names or ())

@@ -26,7 +26,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from dmljax._check import at_most
+from dmljax._check import surely_le
 from dmljax._types import (
     Form,
     Outputs,
@@ -238,7 +238,7 @@ def definition(
     """
     is_small = not isinstance(flags.size, int) or flags.size < 2**23
     elements = math.prod(flags.shape[flags.ndim - rank :])
-    has_many_rows = size is not None and at_most(elements, 2 * size)
+    has_many_rows = size is not None and surely_le(elements, 2 * size)
     form = nonzero_scatter if is_small or has_many_rows else nonzero_words
     return form(flags, *origin, rank=rank, size=size, **static)
 

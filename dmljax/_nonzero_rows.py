@@ -1,18 +1,18 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
 For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each of the
-20 *elements* has a *row* of 8 values in `x`. `index` has the coordinates of rows as one
-array for each searched dimension, as in ``x[index]``, and `valid` has bools. All these
-arrays have the shape (rows,). An invalid row is written nowhere, and read at element 0,
-except that the derivative of narrow rows reads past the end. `jax.vmap` maps the
-functions along a batch.
+20 *elements* has a *row* of 8 values in `x`. We read or write K of these rows, in K
+*slots*. For each slot, `index` has the coordinates of its element, as one array for
+each searched dimension, as in ``x[index]``, and `valid` has a bool. An invalid slot is
+written nowhere, and reads element 0; only the derivative of narrow rows reads past the
+end instead. `jax.vmap` maps the functions along a batch.
 
-No two valid rows have the same coordinates. So the gradient of a read writes the rows
-of the cotangent into zeros, and the gradient of a write reads rows of the cotangent.
-JAX can't know this: its own gradient of a read would add up, value by value. We help
-with a custom_jvp for each tangent. For *wide* rows, of 16 values or more, the tangent
-of a read is a scatter by the *inverse index*, which has the number of the row of each
-element: JAX transposes this scatter to a gather.
+No two valid slots have the same element. So the gradient of a read writes the rows of
+the cotangent into zeros, and the gradient of a write reads rows of the cotangent. JAX
+can't know this: its own gradient of a read would add up, value by value. So `_read` and
+`write_rows` each have a custom_jvp. Rows are *wide* if they have 16 values or more, and
+otherwise *narrow*. The tangent of a read of wide rows is a scatter by the *inverse
+index*, the slot of each element: JAX transposes this scatter to a gather.
 
 | | wide rows | narrow rows |
 |---|---|---|
@@ -33,7 +33,7 @@ import numpy as np
 from jax import Array, lax
 from jax.sharding import AxisType, PartitionSpec, get_abstract_mesh
 
-from dmljax._check import at_most
+from dmljax._check import surely_le
 from dmljax._nonzero_forms import WRITE_ONCE
 from dmljax._sharding import without_residuals
 from dmljax._types import constant
@@ -88,13 +88,13 @@ def _is_wide(x: Array, index: Index) -> bool:
     A row of a single value does not (docs/development/lab_notes.md, "Rows that are
     written back").
     """
-    return at_most(16, math.prod(x.shape[len(index) :]))
+    return surely_le(16, math.prod(x.shape[len(index) :]))
 
 
 def _gather(x: Array, index: Index, **options: Any) -> Array:
-    # With explicit mesh axes, JAX wants to know how the result is divided: its rows
-    # like the rows of `x`. We look for such axes in the mesh, and not in the type of
-    # `x`: under vmap, the index alone may be divided.
+    # With explicit mesh axes, JAX asks how the result is divided. A row is divided as
+    # in `x`, and the slots are not divided. We look for such axes in the mesh, and not
+    # in the type of `x`: under vmap, the index alone may be divided.
     spec = None
     if _has_explicit_axes():
         spec = PartitionSpec(None, *jax.typeof(x).sharding.spec[len(index) :])
@@ -119,12 +119,12 @@ def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     elements = math.prod(x.shape[: len(index)])
     # A scatter overwrites `x`. If `x` is an argument of the program, or is needed
     # later, XLA copies it first. A select reads and writes each element once, and is
-    # faster than the copy and the scatter if the rows are wide, and as many as half of
-    # the elements. In a loop that overwrites `x`, XLA copies nothing, and the scatter
-    # would be faster: we can't see the loop here, and accept the loss
-    # (docs/development/lab_notes.md, "Rows that are written back").
+    # faster than the copy and the scatter if the rows are wide, and if there are at
+    # least half as many rows as elements. In a loop that overwrites `x`, XLA copies
+    # nothing, and the scatter would be faster: we can't see the loop here, and accept
+    # the loss (docs/development/lab_notes.md, "Rows that are written back").
     operands = x, rows, valid, index
-    if not (at_most(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
+    if not (surely_le(elements, 2 * rows.shape[0]) and _is_wide(x, index)):
         return scatter_rows(*operands)
     # The default is for TPUs and for GPUs of other makers, on which we timed nothing.
     written: Array = lax.platform_dependent(
@@ -145,7 +145,7 @@ def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """
     inverse = _inverse(x, valid, index)
     has_row = inverse < constant(rows.shape[0], np.uint32)
-    # We read from `rows`, once for each element, and fill with `x`.
+    # We read from `rows`, in a slot for each element of `x`, and fill with `x`.
     return read_rows(rows, x, has_row, (inverse,))
 
 
@@ -164,16 +164,17 @@ def per_row(flags: Array, x: Array) -> Array:
 
 
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the number of the row of each element, or `len(valid)` for no row."""
+    """Returns the slot of each element, or `len(valid)` if it has none."""
     rows = valid.shape[0]
     no_row = jnp.full(x.shape[: len(index)], constant(rows, np.uint32))
     return scatter_rows(no_row, lax.iota(np.uint32, rows), valid, index)
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
-    """Returns the index, with invalid rows past the end of `x`, where JAX drops them.
+    """Returns the index, past the end of `x` for invalid slots.
 
-    All invalid rows get the same index. `WRITE_ONCE` says why they may.
+    There a scatter writes nothing, and a gather fills. The invalid slots share an
+    index, although our scatters promise unique indices: `WRITE_ONCE` says why they may.
     """
     first, *others = index
     return jnp.where(valid, first, constant(x.shape[0], first.dtype)), *others

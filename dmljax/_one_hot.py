@@ -17,7 +17,7 @@ from dmljax._arguments import (
     is_integer,
 )
 from dmljax._call import check_elements, compiled
-from dmljax._check import ArgumentError, decide_at_most, public, require_same, show
+from dmljax._check import ArgumentError, decide_le, public, require_same, show
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.support import (
     FLOATS,
@@ -111,7 +111,11 @@ def _one_hot(
     are_truth_values: bool,
     are_known: bool,
 ) -> Array:
-    """Computes ``one_hot``. The flags say whether `values` are 0 and 1, and known."""
+    """Computes ``one_hot``.
+
+    `are_truth_values`: the caller's `values` begin with 0 and 1. `are_known`: they were
+    not traced. In this function they always are.
+    """
     if not is_integer(indices.dtype):
         raise ArgumentError(
             f"{INDEX} has data type {show(indices.dtype)}; it must be an "
@@ -121,8 +125,8 @@ def _one_hot(
     rank = indices.ndim
     if rank == 0:
         raise ArgumentError(
-            f"{AXIS} is {axis}, while {INDEX} has 0 dimensions; it must have "
-            "one of size 1 along axis. Write indices[None]."
+            f"{AXIS} is {axis}, while {INDEX} has 0 dimensions; {INDEX} must have "
+            "a dimension of size 1 along axis. Write indices[None]."
         )
     axis = as_axis(AXIS, axis, rank)
     if indices.shape[axis] != 1:
@@ -131,7 +135,7 @@ def _one_hot(
             f"{indices.shape[axis]} and must be 1. jnp.expand_dims(indices, axis) adds "
             "an axis of size 1."
         )
-    if not decide_at_most(2, values.size):
+    if not decide_le(2, values.size):
         raise ArgumentError(
             f"{VALUES} has sizes {show(values.shape)}; it must have at least 2 "
             "elements, off and on."
@@ -139,7 +143,7 @@ def _one_hot(
     # With a larger size, `position_of` could wrap around in 32 bits. JAX takes symbolic
     # sizes to be below 2^31, too.
     too_large = isinstance(size, int) and size >= 2**31
-    if too_large or not decide_at_most(1, size):
+    if too_large or not decide_le(1, size):
         raise ArgumentError(f"size is {size}; it must be in [1, 2^31).")
     sizes = (*indices.shape[:axis], size, *indices.shape[axis + 1 :])
     check_elements(sizes)
@@ -158,12 +162,12 @@ def _one_hot(
     # further, for example into the mean loss of labels.
     if are_truth_values:
         return lax.convert_element_type(condition, values.dtype)
-    # DirectML ignores the elements past the second.
     values = drop_weak_type(values)
-    # JAX can't flatten a matrix that explicit mesh axes divide.
+    # DirectML ignores the elements past the second. JAX can't flatten a matrix that
+    # explicit mesh axes divide.
     off, on = jnp.ravel(whole(values, range(values.ndim)))[:2]
-    # Bits have no derivative, which traced values may need. Losses have these types; we
-    # measured no others.
+    # Bits have no derivative, which values that the caller traces may need. We measured
+    # only the types of losses.
     if are_known and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)
@@ -238,8 +242,8 @@ class OneHotDesc(OperatorDesc[Array]):
 
     def check_rules(self, level: FeatureLevel) -> None:
         """Checks the ranks and the axis. The function checks the rest."""
-        # The page requires this. ONNX Runtime gives ValuesTensor rank 4 beside tensors
-        # of any rank.
+        # DirectML's page of ONE_HOT requires equal ranks. ONNX Runtime does not keep
+        # this rule: its ValuesTensor always has rank 4.
         indices, values, output = (tensor.sizes for tensor in self.tensors().values())
         rank = len(indices)
         ranks = {

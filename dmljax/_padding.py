@@ -24,11 +24,11 @@ from dmljax._call import compiled
 from dmljax._check import (
     ArgumentError,
     as_python,
-    at_most,
-    decide_at_most,
+    decide_le,
     is_number_of,
     public,
     show,
+    surely_le,
 )
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.support import (
@@ -96,7 +96,8 @@ def padding(
         CONSTANT has another type than `x`, or does not fit this type; if an axis of
         size 0 would have to be repeated; or if the result would have 2^59 elements
         or more.
-      TypeError: if `x` is not an array, or a padding is not an integer.
+      TypeError: if `x` is not an array, a padding is not a sequence of integers, or
+        `value` is not a number.
 
     Under ``jax.jit``, name `start_padding`, `end_padding` and `mode` in static_argnames
     and pass tuples, which have a hash, or close over all three.
@@ -168,12 +169,12 @@ def _check_padding(
             )
         for pad in pads:
             # XLA would accept a negative padding, and crop.
-            if not decide_at_most(0, pad):
+            if not decide_le(0, pad):
                 raise ArgumentError(
                     f"{name} is {show(pads)}; no element may be negative. "
                     "To remove elements, slice x."
                 )
-            if at_most(2**32, pad):
+            if surely_le(2**32, pad):
                 raise ArgumentError(
                     f"{name} is {show(pads)}; each element must be a "
                     "UINT32, less than 2^32."
@@ -182,7 +183,7 @@ def _check_padding(
         return
     # JAX's arrays may have an axis of size 0. DirectML's tensors have none.
     for axis, *_ in forms.padded_axes(len(sizes), start, end):
-        if not decide_at_most(1, sizes[axis]):
+        if not decide_le(1, sizes[axis]):
             raise ArgumentError(
                 f"{X} has sizes {show(sizes)}; {mode.name} has nothing to "
                 f"repeat along axis {axis}, whose size is 0. Only CONSTANT can pad it."
@@ -206,14 +207,17 @@ def _transpose(
 
 
 def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
-    """Sums the cotangent along the dimensions that broadcast `operand`, of size 1."""
+    """Sums the cotangent where `operand` has size 1 and the output does not.
+
+    Such a dimension is a batch that only the other operand has.
+    """
     shape = operand.aval.shape
     broadcast = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
     return cotangent.sum(broadcast, keepdims=True, dtype=cotangent.dtype)
 
 
 def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
-    """Makes padding independent along the dimensions without padding."""
+    """Says that devices may divide the axes that are not padded."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
     return Division({*range(x.ndim)} - padded, "keep")
 
@@ -235,8 +239,8 @@ ADJOINT = OperatorPrimitive(
     outputs=forms.cropped_type,
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
-    # The adjoint drops or adds the padding, so its transpose pads. PADDING without a
-    # value pads by zeros under CONSTANT.
+    # The adjoint sums the padding into the inside, or drops it under CONSTANT. So its
+    # transpose is PADDING, without a value: CONSTANT then pads by zeros.
     transpose=lambda cotangents, _, **static: PADDING(*cotangents, **static),
 )
 

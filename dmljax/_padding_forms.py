@@ -23,7 +23,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from dmljax._check import at_most
+from dmljax._check import surely_le
 from dmljax._jax import VERSION
 from dmljax._types import Form, Outputs, as_bits, constant, index_mode, x64_mode_of
 
@@ -114,9 +114,8 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
     """
     if mode is PaddingMode.REFLECTION:
         mirror_sum = 2 * size - 2
-        # From size 2 on, the maximum is mirror_sum. For size 1, it is 1 instead of 0.
-        # max(mirror_sum, 1) would do the same, but JAX can't compare it with a symbolic
-        # size.
+        # The period is mirror_sum, but 1 for size 1. max_dim(mirror_sum, 1) would give
+        # the same, but JAX could not compare that with a symbolic size later.
         return jax.core.max_dim(mirror_sum, size), mirror_sum
     mirror_sum = 2 * size - 1
     if mode is PaddingMode.SYMMETRIC:
@@ -157,8 +156,9 @@ def by_axes(
 
     Under CONSTANT, XLA's own pad takes all axes at once, and `pad` is not called.
 
-    With `last_first`, the last axis is padded first: a mean of gathers is then several
-    times as fast (docs/development/lab_notes.md, "The order of gathers").
+    With `last_first`, the last axis is padded first: by gathers, a mean of the padded
+    array is then several times as fast (docs/development/lab_notes.md, "The order of
+    gathers").
     """
     axes = padded_axes(x.ndim, start, end)
     if mode is not PaddingMode.CONSTANT:
@@ -305,7 +305,7 @@ def write_strips(
 def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
     """Pads by writing strips into a larger array: XLA divides it well among devices.
 
-    On a single device, or with explicit axes, the gather of all positions is faster.
+    On a single device, or with explicit mesh axes, the gather is faster.
     """
     is_complex = x.dtype.kind == "c"  # JAX does not cast complex numbers to bits
     if static["mode"] is PaddingMode.CONSTANT or is_complex:
@@ -387,8 +387,8 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     else:
         # For shape (4, 6, 5, 3) whose axes 0 and 2 are padded, a join copies runs of
         # 5 * 3 elements, and a gather slices of 3. A join pays off for runs of 224
-        # elements, and not for 64: we chose 96. A gather copies slices of at least 16
-        # elements at once, too. bfloat16, of kind "V", is always gathered.
+        # elements, and not for 64: we chose 96. A gather also copies a slice of 16
+        # elements or more as a block. Here bfloat16, of kind "V", is gathered.
         last = axes[-1][0] if axes else x.ndim
         run, slice_size = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
         is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
@@ -519,7 +519,9 @@ def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, 
     step = period if periods <= MAX_UNROLLED else period * periods
     cuts = {first, *range(begin, end, step), end}
     for here, stop in itertools.pairwise(sorted(cuts)):
-        turn = here + (size - here) % period  # reversed from `turn` to the period's end
+        # From the next coordinate of phase `size` on, elements are reversed. Under WRAP
+        # this is the end of the period.
+        turn = here + (size - here) % period
         if turn < stop and stop - here <= period:
             cuts.add(turn)
     return list(itertools.pairwise(sorted(cuts)))
@@ -534,25 +536,25 @@ def _summand(
     other strip, which is summed over periods.
     """
     length = part.shape[axis]
-    if at_most(0, first) and at_most(first + length, size):  # the inside
+    if surely_le(0, first) and surely_le(first + length, size):  # the inside
         return part, first
     if mode is PaddingMode.EDGE:
         # The sum keeps the type of the cotangent: JAX would widen integers.
         total = part.sum(axis, keepdims=True, dtype=part.dtype)
-        edge = 0 if at_most(first, 0) else size - 1
+        edge = 0 if surely_le(first, 0) else size - 1
         return total, edge
     period, mirror_sum = fold(size, mode)
-    # The phase is first % period. If it is `first` or first + period, we write this:
-    # JAX can't compare a symbolic remainder with a size.
+    # The phase is first % period. JAX can't compare a symbolic remainder with a size:
+    # if `first` or first + period is already in [0, period), we take that instead.
     candidates = (first, first + period)
     phase = next(
-        (n for n in candidates if at_most(0, n) and at_most(n + 1, period)),
+        (n for n in candidates if surely_le(0, n) and surely_le(n + 1, period)),
         first % period,
     )
     image = mirror_sum - phase  # the mirror image of the first element
-    if at_most(phase + length, size):  # a direct run
+    if surely_le(phase + length, size):  # a direct run
         return part, phase
-    if at_most(image + 1, size) and at_most(length - 1, image):  # a reversed run
+    if surely_le(image + 1, size) and surely_le(length - 1, image):  # a reversed run
         return lax.rev(part, (axis,)), image - length + 1
     return _sum_of_periods(part, phase, size, axis, mode), 0
 
@@ -568,7 +570,7 @@ def _sum_of_periods(
     shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
     total = part.reshape(shape).sum(axis, dtype=part.dtype)
     direct = lax.slice_in_dim(total, 0, size, axis=axis)
-    if at_most(period, size):
+    if surely_le(period, size):
         return direct
     # Each phase j >= size is added to element mirror_sum - j. We reverse these phases:
     # the last one, period - 1, then comes first, at element mirror_sum - (period - 1).

@@ -75,10 +75,10 @@ from dmljax._call import check_elements, compiled
 from dmljax._check import (
     ArgumentError,
     as_python,
-    at_most,
-    decide_at_most,
+    decide_le,
     public,
     show,
+    surely_le,
 )
 from dmljax._diagonal_matrix1 import as_diagonal, diagonal_matrix1
 from dmljax._jax import with_weak_type
@@ -262,7 +262,7 @@ def _split_sides(name: str, sides: Any, rank: int) -> Any:
 @compiled("starts", "ends", "mode")
 def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
     for width in starts + ends:
-        if not decide_at_most(0, width):
+        if not decide_le(0, width):
             widths = [*zip(starts, ends, strict=True)]
             raise ArgumentError(f"pad_width is {widths}; none may be negative.")
     value = cast_array(jnp.asarray(values), x.dtype)
@@ -621,7 +621,7 @@ def take_slices(
     axis = as_axis("axis", axis, values.ndim)
     fill = _as_element("fill_value", values.dtype, fill_value)
     length = values.shape[axis]
-    is_longer = not at_most(condition.size, length)
+    is_longer = not surely_le(condition.size, length)
     up_to_end = condition[:length] if is_longer else condition
     count, coordinates, rows = _find(up_to_end, size)
     is_checked = is_longer and size is None and not cut
@@ -832,7 +832,7 @@ def one_hot(
 
 @compiled("size", "axis", "dtype")
 def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Array:
-    if not decide_at_most(0, size):
+    if not decide_le(0, size):
         raise ArgumentError(f"num_classes is {size}; it must be at least 0.")
     if not is_integer(index.dtype):
         truncated = cast_array(index, np.dtype(np.int32))

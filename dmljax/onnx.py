@@ -45,10 +45,10 @@ from dmljax._check import (
     ArgumentError,
     ArgumentTypeError,
     as_python,
-    at_most,
-    decide_at_most,
+    decide_le,
     public,
     show,
+    surely_le,
 )
 from dmljax._diagonal_matrix1 import diagonal_matrix1
 from dmljax._element_wise_if import select
@@ -123,14 +123,14 @@ def pad(
     ends = [0] * x.ndim
     for axis, start, end in zip(padded, widths[:n], widths[n:], strict=True):
         # A negative number cuts elements off, and adds none.
-        cut_start = 0 if decide_at_most(0, start) else -start
-        cut_end = 0 if decide_at_most(0, end) else -end
+        cut_start = 0 if decide_le(0, start) else -start
+        cut_end = 0 if decide_le(0, end) else -end
         starts[axis] = start + cut_start
         ends[axis] = end + cut_end
         size = x.shape[axis] - cut_start - cut_end
-        repeats = mode != "constant" and not at_most(starts[axis] + ends[axis], 0)
+        repeats = mode != "constant" and not surely_le(starts[axis] + ends[axis], 0)
         least = 1 if repeats else 0
-        if not decide_at_most(least, size):
+        if not decide_le(least, size):
             raise ArgumentError(
                 f"pads leaves {size} elements of data along axis {axis}; "
                 f"{mode} needs at least {least}."
@@ -162,8 +162,8 @@ def one_hot(
       differentiable in `values`.
 
     Raises:
-      DescriptorError: if `indices` has bools or complex numbers, `depth` is below 1,
-        `values` has other sizes than {2}, or the result has no axis `axis`.
+      DescriptorError: if `indices` has bools or complex numbers, `depth` is below 1 or
+        too large, `values` is not of shape (2,), or the result has no axis `axis`.
       TypeError: if `depth` is traced, or is not a finite number.
 
     >>> one_hot(jnp.array([0, -1, 5]), 3, jnp.array([0, 1]))
@@ -175,7 +175,7 @@ def one_hot(
     off_on = as_array("values", values)
     if off_on.shape != (2,):
         raise ArgumentError(
-            f"values has sizes {show(off_on.shape)}; it must have {{2}}."
+            f"values has sizes {show(off_on.shape)}; it must have {{2}}, off and on."
         )
     length = _as_scalar("depth", _as_numpy(depth))
     if isinstance(length, (np.ndarray, np.generic)):
@@ -183,7 +183,7 @@ def one_hot(
     if isinstance(length, float) and math.isfinite(length):
         length = int(length)
     size = as_size("depth", length)
-    if not decide_at_most(1, size):
+    if not decide_le(1, size):
         raise ArgumentError(f"depth is {size}; it must be at least 1.")
     if jnp.issubdtype(index.dtype, np.floating):
         index = _truncate(index)
@@ -196,13 +196,13 @@ def one_hot(
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
-# jax.debug_nans checks only results of programs: in a program of its own, the NaN of an
-# index raises no error.
+# Compiled, because jax.debug_nans checks only the results of programs: an index may be
+# NaN, and the result here has integers.
 @compiled()
 def _truncate(index: Array) -> Array:
     """Truncates indices toward zero. NaN becomes an index out of range."""
     number = cast_array(index, jnp.result_type(int))
-    # A depth is below 2^31, and -INT32_MIN is 2^31.
+    # INT32_MIN is below -depth for every depth, and turns nothing on.
     return jnp.where(jnp.isnan(index), INT32_MIN, number)
 
 
@@ -241,7 +241,8 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
             "or 1."
         ) from None
     check_elements(sizes)
-    # A lone scalar, `x` or `y`, may be a number, which takes the other operand's type.
+    # A scalar `x` or `y` stays as it is: it may be a Python number, to which `select`
+    # gives the other operand's type.
     for name, operand in operands.items():
         if shapes[name] or name == "condition":
             operands[name] = jnp.broadcast_to(as_array(name, operand), sizes)
@@ -287,8 +288,8 @@ def nonzero(
         fills = _as_fill(fill_value)
     # We search a scalar as a vector of one element, which has no row in the result.
     lines = array.reshape(array.shape or (1,))
-    rows = dnp.find_columns("x", lines, size, fills)
-    return jnp.stack(rows)[: array.ndim]
+    by_dimension = dnp.find_columns("x", lines, size, fills)
+    return jnp.stack(by_dimension)[: array.ndim]
 
 
 @public
@@ -313,7 +314,7 @@ def trilu(
 
     Raises:
       DescriptorError: if `x` has fewer than two dimensions, `k` is not one number, or
-        `upper` is not a bool.
+        `upper` is not a bool, 0 or 1.
       TypeError: if `k` is not an integer.
 
     >>> trilu(jnp.ones((2, 3)), 1)
@@ -417,7 +418,10 @@ def _as_numpy(value: Any) -> Any:
 
 
 def _as_scalar(argument: str, value: Any) -> Any:
-    """Returns an array of one element as a scalar, and any other value as given."""
+    """Returns an array of one element as a scalar, and refuses larger arrays.
+
+    Other values are returned as they are.
+    """
     if not is_symbolic_dim(value):  # unwrap_array would make it a tracer
         value = unwrap_array(value)
     if isinstance(value, (Array, np.ndarray, np.generic)):
@@ -432,8 +436,8 @@ def _as_scalar(argument: str, value: Any) -> Any:
 def _as_fill(value: Any) -> Array:
     """Returns an integer for fill columns as a scalar, which may be traced.
 
-    Its type is JAX's default integer. An integer that does not fit saturates: it is out
-    of range with either value.
+    Its type is JAX's default integer. An integer that does not fit saturates, which
+    changes nothing: the saturated number is out of range as well.
     """
     array = as_array("fill_value", _as_scalar("fill_value", value))
     if not is_integer(array.dtype):

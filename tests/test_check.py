@@ -21,13 +21,13 @@ from dmljax._check import (
     as_json,
     as_member,
     as_python,
-    at_most,
-    decide_at_most,
+    decide_le,
     listed,
     naming,
     public,
     quoted,
     show,
+    surely_le,
 )
 from dmljax._jax import InconclusiveDimensionOperation
 from tests.checks import assert_refused
@@ -124,17 +124,17 @@ def test_wrong_modes():
 
 def test_symbolic_sizes():
     n, m = export.symbolic_shape("n, m", constraints=["m >= 3"])
-    assert at_most(1, 1)
-    assert at_most(1, n)
-    assert not at_most(2, 1)
-    assert not at_most(m, n)
-    assert decide_at_most(3, m)
-    assert not decide_at_most(m, 2)
+    assert surely_le(1, 1)
+    assert surely_le(1, n)
+    assert not surely_le(2, 1)
+    assert not surely_le(m, n)
+    assert decide_le(3, m)
+    assert not decide_le(m, 2)
     text = "JAX can't decide whether n >= m for these symbolic...['n >= m'])."
-    assert_refused("DECIDE_AT_MOST", text, public(decide_at_most), m, n)
+    assert_refused("DECIDE_LE", text, public(decide_le), m, n)
     # Fault: `from None` in `naming`, which hides JAX's own error from the traceback.
     with pytest.raises(DescriptorError) as raised:
-        public(decide_at_most)(m, n)
+        public(decide_le)(m, n)
     assert isinstance(raised.value.__cause__, InconclusiveDimensionOperation)
 
 

@@ -245,7 +245,7 @@ def test_errors_of_pad():
 def test_errors_of_one_hot():
     hot = partial(refused, dox.one_hot)
     hot("indices has an element 1099511627776", WIDE + 2**40, 3, OFF_ON)
-    hot("values has sizes {1,2}; it must have {2}.", X, 3, OFF_ON[None])
+    hot("values has sizes {1,2}; it must have {2}, off and on.", X, 3, OFF_ON[None])
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
     hot("depth has sizes {3}; it must be one number.", X, WIDE, OFF_ON)
     for depth in (np.nan, np.inf):

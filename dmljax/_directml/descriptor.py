@@ -62,14 +62,15 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
     To describe another operator, write a subclass. Give it the fields of the C struct,
     in the same order and in snake_case, and the class variables below, which the checks
-    read. `evaluate` calls the operator's function, and the type parameter ``Result`` is
-    the type of its result. `check_rules` has rules that the function lacks.
+    read. `evaluate` returns a tuple of the outputs. The type parameter ``Result`` is
+    what a call of the operator returns. `check_rules` has rules that the operator's
+    function lacks.
     A ``value_data_type`` must be the type of the output, and a count the length of the
     lists behind it.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
-      support: by feature level and by the C name of a tensor, the least and the
+      support: for each feature level and each C name of a tensor, the least and the
         greatest number of its dimensions, and its data types.
       outputs: the names of the fields that are output tensors.
       same_type: the names of the fields whose tensors must have the same data type. A
@@ -139,7 +140,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         return {name: getattr(self, name) for name in self.outputs}
 
     def check(self, level: FeatureLevel) -> None:
-        """Enforces the rules of the operator's page at `level`.
+        """Enforces the rules of Microsoft's page on the operator at `level`.
 
         Raises:
           DescriptorError: if a rule is broken.
@@ -210,18 +211,18 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         """Returns the value of field `name` as a scalar of the output's type.
 
         Pass `is_float` for a FLOAT of the C struct. The value is then rounded to
-        float32, and for an integer tensor truncated toward zero, as the page of PADDING
-        says. No page says what becomes of NaN and of values out of range. We chose
-        JAX's own cast: a value saturates, and NaN becomes 0.
+        float32, and for an integer tensor truncated toward zero, as Microsoft's page on
+        PADDING says. It does not say what becomes of NaN and of values out of range. We
+        chose JAX's own cast: a value saturates, and NaN becomes 0.
 
         Raises:
-          DescriptorError: if the type can't hold the value.
+          DescriptorError: without `is_float`, if the type can't hold the value.
         """
         output = getattr(self, self.outputs[0])
         # C has no half-precision type: the value is a float32 first.
         is_half = output.data_type == DataType.FLOAT16 and type(value) is float
         if is_float or is_half:
-            with np.errstate(over="ignore"):  # past the largest float is infinity
+            with np.errstate(over="ignore"):  # too large a value becomes infinity
                 value = float(np.float32(value))
         return as_scalar(name, value, output.dtype, cast=is_float, strict=True)
 

@@ -43,7 +43,8 @@ class Operator(Generic[Result]):
 
     An operator takes an array for each input tensor, in the order of the C struct. For
     an optional tensor that is None, you pass no array. It returns the output array, or
-    a ``NonzeroCoordinates``. It works inside jit, vmap and grad.
+    a NamedTuple of the outputs, such as ``NonzeroCoordinates``. It works inside jit,
+    vmap and grad.
 
     If a tensor has no strides, its array has the sizes of the tensor. If a tensor has
     strides, its array is a flat buffer, with at least as many elements as the strides

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from docs import make_picture, make_pictures
+from docs import cells, make_picture, make_pictures
 from tests.project.texts import words_of
 
 
@@ -30,6 +30,15 @@ def test_the_pictures_in_git_have_the_numbers_of_today(tmp_path, monkeypatch):
         assert "prefers-color-scheme: dark" in old.read_text(), path.name
         if jax.default_backend() == "cpu" and version(path) == version(old):
             assert_same_shapes(path.read_text(), old.read_text())
+
+
+def test_a_picture_is_no_wider_than_a_page():
+    """Fault: pictures of twice the width are taken."""
+    wide = [cells.line(cells.block("", np.zeros((1, 20), int)))]
+    legend = {kind: kind for kind in cells.COLOURS}
+    cells.picture("narrow", [cells.line(cells.block("", [[0]]))], legend)
+    with pytest.raises(ValueError, match=r"'wide' is .* pixels wide; a page has 690"):
+        cells.picture("wide", wide, legend)
 
 
 def version(path):

@@ -120,8 +120,8 @@ ERRORS = [
     _call(f"{INDEX} has data type FLOAT32; {RULE}", INDICES.astype("f"), VALUES),
     _call(f"{INDEX} has data type BOOL; {RULE}", INDICES > 0, VALUES),
     _call(
-        f"axis (Axis) is 0, while {INDEX} has 0 dimensions; it must have one of size 1 "
-        "along axis. Write indices[None]",
+        f"axis (Axis) is 0, while {INDEX} has 0 dimensions; {INDEX} must have a "
+        "dimension of size 1 along axis. Write indices[None]",
         INDICES[0, 0],
         VALUES,
         axis=0,
