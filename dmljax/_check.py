@@ -244,8 +244,8 @@ def shortened(text: str, most: int | None = 60) -> str:
     Names and values in messages come from files by anybody. The beginning and the
     length of a long text are left.
 
-    >>> shortened("a\x1b[31m\nb"), shortened("a" * 99, 5)
-    ('a\\x1b[31m\\nb', 'aa... (99 characters)')
+    >>> shortened("a\x1b[31m\nb"), shortened("\x1b" * 99, 5)
+    ('a\\x1b[31m\\nb', '\\x1b\\x1b... (99 characters)')
     """
     if most is not None and len(text) > most:
         return f"{shortened(text[: most - 3], None)}... ({len(text)} characters)"
