@@ -23,7 +23,7 @@ def quotes(page):
 
 
 @pytest.mark.parametrize("page", CLAIMS)
-def test_a_page_says_what_is_proved(page, monkeypatch):
+def test_a_page_says_what_is_proved(page):
     """Faults: exchanged names, a wrong comparison, another figure in a sentence."""
     text = (ROOT / page).read_text()
     comments = "" if page.endswith(".md") else "^ *# "
@@ -35,11 +35,14 @@ def test_a_page_says_what_is_proved(page, monkeypatch):
     )
     groups = re.split("(?:^> .*\n)+", CLAIMS[page], flags=re.M)[1:]
     assert all(">>>" in group for group in groups), "a quote without an example"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", CLAIMS)
+def test_proofs(page, monkeypatch):
     monkeypatch.chdir(ROOT)
-    parser, runner = (
-        doctest.DocTestParser(),
-        doctest.DocTestRunner(optionflags=doctest.ELLIPSIS),
-    )
+    parser = doctest.DocTestParser()
+    runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     names = {}
     for title, text in (("names", NAMES), (page, CLAIMS[page])):
         test = parser.get_doctest(text, names, title, "claims.md", 0)
