@@ -223,7 +223,11 @@ def gpu(session: nox.Session) -> None:
     With several GPUs, write `nox -s gpu -- -n 4`.
     """
     session.install("-e", ".[test,clients]", "jax[cuda13]")
-    session.run(*PYTEST, "-n", "15", "-m", "", *session.posargs, env=OPTIMIZED)
+    beside = "-n", "15", "-m", "", "-k", "not sanitizer"
+    session.run(*PYTEST, *beside, *session.posargs, env=OPTIMIZED)
+    # Beside other processes on the GPU, the sanitizer's tools crash or stand still.
+    alone = "tests/transforms/test_runs_on_gpus.py", "-k", "sanitizer"
+    session.run(*PYTEST, *alone, env=OPTIMIZED)
 
 
 @nox.session(python=OLDEST)

@@ -395,7 +395,8 @@ tests/test_swt.py tests/test_packets.py
 """,
     "gpu": f"""
 3.11: install -e .[test,clients] jax[cuda13]
-{OPTIMIZED} {PYTEST} 15 -m  POS
+{OPTIMIZED} {PYTEST} 15 -m  -k not sanitizer POS
+{OPTIMIZED} {PYTEST[:-3]} tests/transforms/test_runs_on_gpus.py -k sanitizer
 """,
     "tpu": f"""
 3.11: install -e .[test] jax[tpu]
