@@ -25,9 +25,11 @@ from dmljax._arguments import (
 from dmljax._call import compiled
 from dmljax._check import ArgumentError, ArgumentTypeError, public, require_same, show
 from dmljax._directml.descriptor import OperatorDesc
+from dmljax._directml.struct import c_name
 from dmljax._directml.support import (
     UP_TO_32_BITS,
     UP_TO_64_BITS,
+    FeatureLevel,
     support_table,
 )
 from dmljax._directml.tensor import DataType, TensorDesc
@@ -112,7 +114,7 @@ def _element_wise_if(
     condition: Array, a: Array, b: Array, names: tuple[str, str, str]
 ) -> Array:
     condition_name, a_name, b_name = names
-    # The page allows only UINT8, but a comparison in JAX returns bools.
+    # DirectML's page allows only UINT8, but a comparison in JAX returns bools.
     if condition.dtype not in (np.uint8, np.bool_):
         raise ArgumentError(
             f"{condition_name} has data type {show(condition.dtype)}; it must be "
@@ -189,7 +191,7 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
     support = support_table(
         "ConditionTensor",
         "ATensor BTensor OutputTensor",
-        # The page names FLOAT16 alone for this level, and so does the table here.
+        # DirectML's page names FLOAT16 alone for this level, and so does this table.
         V2_0=(4, 4, (DataType.UINT8,), (DataType.FLOAT16,)),
         V3_0=(1, 8, (DataType.UINT8,), UP_TO_32_BITS),
         V5_0=(1, 8, (DataType.UINT8,), UP_TO_64_BITS),
@@ -200,6 +202,11 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
     a_tensor: TensorDesc
     b_tensor: TensorDesc
     output_tensor: TensorDesc
+
+    def check_rules(self, level: FeatureLevel) -> None:
+        """Checks the sizes. The function would advise a call of itself."""
+        sizes = {c_name(name): tensor.sizes for name, tensor in self.tensors().items()}
+        require_same("sizes", sizes)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the condition, `a` and `b`."""

@@ -1,4 +1,4 @@
-"""What sentences of the pages say is true: claims.md has each with its proof."""
+"""The sentences of the pages are true: claims.md quotes each with its proof."""
 
 import doctest
 import re

@@ -101,13 +101,16 @@ for name in ("FLOAT32", "INT32", "INT8", "UINT32"):
     condition = np.ones((2, 3), name.lower())
     ERRORS.append(_call(f"{text}. Write condition != 0", condition, MATRIX, MATRIX))
 DESCRIPTORS = {
-    "a (ATensor) has {2,1}, while condition (Condi": ("a", "FLOAT32", 2, 1),
-    "b (BTensor) has {3}, while condition (ConditionTensor) has {2,3}": (
-        "b",
+    # Fault: the function checks the sizes, and advises a call of itself.
+    "'ATensor' has {2,1}, while tensor 'ConditionTensor' has {2,3}; both must be the "
+    "same.": ("a", "FLOAT32", 2, 1),
+    "'BTensor' has {3}, while tensor 'ConditionTensor' has": ("b", "FLOAT32", 3),
+    "'OutputTensor' has {3,2}, while tensor 'ConditionTensor' has {2,3}": (
+        "output",
         "FLOAT32",
         3,
+        2,
     ),
-    "{3,2}, while the inputs and attributes give it {2,3}": ("output", "FLOAT32", 3, 2),
     "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32": ("b", "INT32", 2, 3),
     "has FLOAT16, while tensor 'ATensor' has FLOAT32": ("output", "FLOAT16", 2, 3),
 }
