@@ -356,8 +356,8 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
         return constant(np.array(value, dtype), dtype)
 
 
-def check_float(name: str, value: Any) -> None:
-    """Requires a real number in the range of a double."""
+def as_real(name: str, value: Any) -> float:
+    """Returns a real number, which must be in the range of a double."""
     is_real = isinstance(value, (int, float, np.integer, np.floating))
     is_other = isinstance(value, (bool, np.timedelta64))  # subclasses of integers
     is_huge = isinstance(value, int) and abs(value) > sys.float_info.max
@@ -366,6 +366,7 @@ def check_float(name: str, value: Any) -> None:
             f"{name} is {as_python(value)}; it must be a real number that "
             "a floating-point type holds."
         )
+    return typing.cast("float", value)
 
 
 # INTEGERS AND SIZES

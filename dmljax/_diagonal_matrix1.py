@@ -321,7 +321,7 @@ class DiagonalMatrix1Desc(OperatorDesc[Array]):
     input_tensor: TensorDesc | None
     output_tensor: TensorDesc
     value_data_type: DataType
-    value: int | float
+    value: float
     diagonal_fill_begin: int
     diagonal_fill_end: int
 

@@ -329,7 +329,7 @@ class Padding1Desc(OperatorDesc[Array]):
     output_tensor: TensorDesc
     padding_mode: PaddingMode
     padding_value_data_type: DataType
-    padding_value: int | float
+    padding_value: float
     dimension_count: int
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]

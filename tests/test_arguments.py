@@ -24,9 +24,9 @@ from dmljax import (
 )
 from dmljax._arguments import (
     as_integer,
+    as_real,
     as_sizes,
     cast_hint,
-    check_float,
     unwrap_integer,
 )
 from dmljax._check import public
@@ -475,9 +475,9 @@ def test_wrong_float_attributes():
     others = "1", True, None, np.timedelta64(1, "s")
     for value in (1j, np.complex64(1j), HUGE, -HUGE, *others):
         text = "X is ...; it must be a real number that a floating-point type holds"
-        assert_refused("CHECK_FLOAT", text, public(check_float), "X", value)
+        assert_refused("AS_REAL", text, public(as_real), "X", value)
     for value in (np.int8(1), np.float16(1), int(np.finfo(float).max)):
-        check_float("X", value)
+        assert as_real("X", value) is value
 
 
 # INTEGERS AND SIZES

@@ -7,29 +7,16 @@ descriptor's `check_rules`, in the file of the operator.
 import abc
 import dataclasses
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Generic
 
 import jax
 import numpy as np
 from jax import Array
 
-from dmljax._arguments import (
-    as_integer,
-    as_scalar,
-    as_sizes,
-    check_float,
-    check_x64,
-)
-from dmljax._check import (
-    ArgumentError,
-    as_member,
-    as_python,
-    naming,
-    require_same,
-    show,
-)
-from dmljax._directml.json import from_json, to_json
+from dmljax._arguments import as_scalar, check_x64
+from dmljax._check import ArgumentError, naming, require_same, show
+from dmljax._directml.json import read_fields, reader_of, to_json
 from dmljax._directml.struct import c_name, convert_fields, fields_of
 from dmljax._directml.support import FeatureLevel, SupportTable, check_support
 from dmljax._directml.tensor import DataType, TensorDesc, check_tensor
@@ -44,21 +31,12 @@ else:
     Result = typing.TypeVar("Result")
 
 
-# The function that checks a field's value, by the field's type.
-CHECKS: Mapping[Any, Callable[[str, Any], Any]] = {
-    int: as_integer,
-    tuple[int, ...]: as_sizes,
-    float: check_float,
-    int | float: check_float,
-}
-
-
 @typing.dataclass_transform(frozen_default=True)
 class OperatorDesc(abc.ABC, Generic[Result]):
     """The base class of the operator descriptors.
 
     In a descriptor, you may write any sequence for a tuple, and a number for a member
-    of an enum.
+    of an enum. A value of another type is an error when the descriptor is made.
 
     To describe another operator, write a subclass. Give it the fields of the C struct,
     in the same order and in snake_case, and the class variables below, which the checks
@@ -101,8 +79,9 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         dataclasses.dataclass(frozen=True)(cls)
 
     def __post_init__(self) -> None:
-        """Converts the fields."""
-        convert_fields(self)
+        """Converts the fields to their types."""
+        with naming(self.operator):
+            convert_fields(self)
 
     def check_rules(self, level: FeatureLevel) -> None:
         """Checks rules at `level` that the function of `evaluate` does not check."""
@@ -144,36 +123,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
         Raises:
           DescriptorError: if a rule is broken.
-          TypeError: if a field must be an integer or a sequence, and is not.
         """
         tensors = self.tensors()
         by_c_name = {c_name(name): tensor for name, tensor in tensors.items()}
         # Each check relies on the checks before it.
         with naming(self.operator):
-            count_name, count = "", 0
-            fields = fields_of(type(self))
-            for name, field in fields.items():
-                value = getattr(self, field.name)
-                if value is None and field.default is None:
-                    continue
-                if field.type in CHECKS:
-                    CHECKS[field.type](name, value)
-                elif hasattr(field.type, "__members__"):
-                    as_member(name, value, field.type)
-                elif not isinstance(value, field.type):
-                    must_be = field.type.__name__
-                    raise ArgumentError(
-                        f"{name} is {as_python(value)}; it must be {must_be}."
-                    )
-                # In C, a count stands before the lists that have this length.
-                is_list = field.type == tuple[int, ...]
-                if name.endswith("Count"):
-                    count_name, count = name, value
-                elif is_list and count_name and len(value) != count:
-                    raise ArgumentError(
-                        f"{count_name} is {count}, while {name} has {len(value)} "
-                        "elements; both must be the same."
-                    )
             # The tensors, each by itself, and then their types.
             for name, tensor in tensors.items():
                 check_tensor(c_name(name), tensor, output=name in self.outputs)
@@ -183,16 +137,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
             same = (name for name in self.same_type if name in tensors)
             types = {c_name(name): tensors[name].dtype for name in same}
             require_same("data types", types)
-            # In C, this is the type of a scalar, which must have the output's type.
-            first = self.outputs[0]
-            data_type = tensors[first].data_type
-            for name, field in fields.items():
-                value = getattr(self, field.name)
-                if name.endswith("ValueDataType") and value != data_type:
-                    raise ArgumentError(
-                        f"{name} is {value.name}, while tensor '{c_name(first)}' has "
-                        f"{data_type.name}; both must be the same."
-                    )
+            self._check_copies()
             # The outputs' sizes, which follow from the inputs and attributes.
             self.check_rules(level)
             shapes = self.output_shapes(level)
@@ -204,6 +149,28 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                         f"{show(sizes)}, while the inputs and attributes give it "
                         f"{show(shape)}; both must be the same."
                     )
+
+    def _check_copies(self) -> None:
+        """Checks the fields that C needs, and that follow from other fields."""
+        output = self.outputs[0]
+        data_type = getattr(self, output).data_type
+        count_name, count = "", 0
+        for name, field in fields_of(type(self)).items():
+            value = getattr(self, field.name)
+            # A count stands before the lists that have this length.
+            if name.endswith("Count"):
+                count_name, count = name, value
+            elif isinstance(value, tuple) and count_name and len(value) != count:
+                raise ArgumentError(
+                    f"{count_name} is {count}, while the length of {name} is "
+                    f"{len(value)}; both must be the same."
+                )
+            # The type of a scalar is the type of the output.
+            elif name.endswith("ValueDataType") and value != data_type:
+                raise ArgumentError(
+                    f"{name} is {value.name}, while tensor '{c_name(output)}' has "
+                    f"{data_type.name}; both must be the same."
+                )
 
     def scalar(
         self, name: str, value: int | float, *, is_float: bool = False
@@ -241,4 +208,5 @@ class OperatorDesc(abc.ABC, Generic[Result]):
           DescriptorError: if a field is unknown, is missing, or has another type.
         """
         with naming(cls.operator):
-            return typing.cast("typing.Self", from_json(cls, desc, "desc"))
+            fields = reader_of(cls).read(desc, "the field 'desc'")
+            return typing.cast("typing.Self", read_fields(cls, fields, "desc."))

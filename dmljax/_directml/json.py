@@ -11,13 +11,14 @@ import functools
 import math
 import typing
 from collections.abc import Callable, Mapping
+from inspect import Parameter
 from operator import or_
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from dmljax._check import ArgumentError, as_json, is_number_of, quoted
-from dmljax._directml.struct import MISSING, fields_of
+from dmljax._directml.struct import fields_of
 from dmljax._directml.tensor import TensorDesc
 
 
@@ -46,16 +47,16 @@ def to_json(value: Any) -> Any:
 
 
 class Reader(NamedTuple):
-    """Reads the JSON values of a type."""
+    """Reads the JSON values of a type. Parameter.empty stands for a missing value."""
 
     expected: str  # the end of a message: "it must be ..."
     convert: Callable[[Any], Any]  # returns None for a value of another type
 
     def read(self, value: Any, what: str) -> Any:
-        """Reads a value, which may be MISSING. Errors call it `what`."""
+        """Reads a value, which errors call `what`."""
         result = self.convert(value)
         if result is None:
-            shown = "missing" if value is MISSING else as_json(value)
+            shown = "missing" if value is Parameter.empty else as_json(value)
             raise ArgumentError(f"{what} is {shown}; it must be {self.expected}.")
         return result
 
@@ -92,14 +93,12 @@ def _member(cls: type[enum.Enum], value: Any) -> Any:
 
 
 OBJECT = Reader("an object", lambda v: v if isinstance(v, Mapping) else None)
-NUMBER = Reader("a number, or for floats also 'nan', 'inf' or '-inf'", _number)
 # The reader of a field, by its type.
 READERS: Mapping[Any, Reader] = {
     bool: Reader("true or false", exactly(bool)),
     str: Reader("a string", exactly(str)),
     int: Reader("an integer", exactly(int)),
-    float: NUMBER,
-    int | float: NUMBER,
+    float: Reader("a number, or for floats also 'nan', 'inf' or '-inf'", _number),
     tuple[int, ...]: Reader("a list of integers", integers),
     list[Any]: Reader("a list", exactly(list)),
     dict[str, Any]: OBJECT,
@@ -122,16 +121,11 @@ def reader_of(hint: Any) -> Reader:
     return Reader(expected, functools.partial(_member, hint))
 
 
-def from_json(hint: Any, value: Any, path: str) -> Any:
-    """Reads the field at `path`, such as desc.InputTensor, of type `hint`."""
-    result = reader_of(hint).read(value, f"the field '{path}'")
-    if dataclasses.is_dataclass(hint):
-        return read_fields(hint, result, f"{path}.")
-    return result
-
-
 def read_fields(cls: Any, value: Mapping[str, Any], prefix: str = "") -> Any:
-    """Reads a struct from an object. `prefix` begins the paths of its fields."""
+    """Reads a struct from an object.
+
+    `prefix` begins the paths of its fields, as in desc.InputTensor.
+    """
     fields = fields_of(cls)
     # If we ignored a misspelled field, its default would count, and nobody would know.
     for key in value:
@@ -143,9 +137,14 @@ def read_fields(cls: Any, value: Mapping[str, Any], prefix: str = "") -> Any:
     arguments = {}
     for key, field in fields.items():
         item = field.default
+        hint = field.annotation
         # In an optional field, null means the same as absent.
-        if item is MISSING or value.get(key) is not None:
-            item = from_json(field.type, value.get(key, MISSING), prefix + key)
+        if item is Parameter.empty or value.get(key) is not None:
+            path = prefix + key
+            item = value.get(key, Parameter.empty)
+            item = reader_of(hint).read(item, f"the field '{path}'")
+            if dataclasses.is_dataclass(hint):
+                item = read_fields(hint, item, f"{path}.")
         # The tool reads an empty list as no strides, and 0 as a size that it computes.
         if cls is TensorDesc and field.default is None and not item:
             item = None

@@ -61,8 +61,8 @@ class Operator(Generic[Result]):
     Raises:
       DescriptorError: if the descriptor breaks a rule, or, in a call, if an array does
         not fit its tensor.
-      TypeError: if `desc` is not a descriptor, if a field that must be an integer
-        or a sequence is not, or, in a call, if there are too few or too many arrays.
+      TypeError: if `desc` is not a descriptor, or, in a call, if there are too few or
+        too many arrays.
 
     >>> import jax.numpy as jnp
     >>> from dmljax import DataType, ElementWiseIfDesc, Operator, TensorDesc
@@ -114,9 +114,6 @@ class Operator(Generic[Result]):
 
     def __eq__(self, other: object) -> bool:
         """Whether both have equal descriptors and the same feature level."""
-        # JAX compares static arguments in every call, mostly an object with itself.
-        if self is other:
-            return True
         return isinstance(other, Operator) and self._identity == other._identity
 
     def __hash__(self) -> int:
@@ -137,12 +134,10 @@ class Operator(Generic[Result]):
         identity = [type(self.desc), self.feature_level]
         for field in fields_of(type(self.desc)).values():
             value = getattr(self.desc, field.name)
-            if isinstance(value, (int, float, np.number)):
-                # So a NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
-                if math.isnan(value):
-                    value = np.float64(value).tobytes()
-                elif value == 0:
-                    value = 0, math.copysign(1, value)
+            # A NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
+            is_number = isinstance(value, (int, float, np.number))
+            if is_number and (value == 0 or math.isnan(value)):
+                value = np.float64(value).tobytes()
             identity.append(value)
         return tuple(identity)
 
@@ -167,8 +162,7 @@ def create_operator(
     Raises:
       DescriptorError: if the descriptor breaks a rule, or there is no such feature
         level. The returned operator raises it if an array does not fit its tensor.
-      TypeError: if `desc` is not a descriptor, or if a field that must be an integer
-        or a sequence is not.
+      TypeError: if `desc` is not a descriptor.
 
     >>> import jax.numpy as jnp
     >>> from dmljax import DataType, PaddingDesc, PaddingMode, TensorDesc

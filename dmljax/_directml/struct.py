@@ -4,26 +4,23 @@ A struct is a frozen dataclass with the fields of a struct of the C header, or a
 NamedTuple with the fields of an object in a model file.
 """
 
+import enum
 import functools
 import inspect
 import types
 import typing
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any
 
-from dmljax._arguments import is_sequence, unwrap_integer
-from dmljax._check import is_number_of
+from dmljax._arguments import as_integer, as_real, as_sizes
+from dmljax._check import ArgumentError, as_member, as_python
 
-# Stands for the default of a required field, and for a value that a JSON object lacks.
-MISSING = inspect.Parameter.empty
-
-
-class Field(NamedTuple):
-    """A field of a struct."""
-
-    name: str
-    type: Any  # int for the hint int | None
-    default: Any  # MISSING for a required field
+# What converts the value of a field, or refuses it, by the type of the field.
+CONVERTERS: Mapping[Any, Callable[[str, Any], Any]] = {
+    int: as_integer,
+    tuple[int, ...]: as_sizes,
+    float: as_real,
+}
 
 
 def c_name(name: str) -> str:
@@ -36,10 +33,11 @@ def c_name(name: str) -> str:
 
 
 @functools.cache
-def fields_of(cls: Any) -> Mapping[str, Field]:
+def fields_of(cls: Any) -> Mapping[str, inspect.Parameter]:
     """Returns the fields of a struct, in order, by their names in C or in a file.
 
-    A field that may be None has the default None here, even if its class requires it.
+    A field of type ``int | None`` has the type int and the default None here, even if
+    its class requires a value.
     """
     hints = typing.get_type_hints(cls, include_extras=True)
     fields = {}
@@ -53,24 +51,28 @@ def fields_of(cls: Any) -> Mapping[str, Field]:
         if types.NoneType in alternatives:
             hint = typing.Union[*(t for t in alternatives if t is not types.NoneType)]
             default = None
-        fields[key] = Field(name, hint, default)
+        fields[key] = parameter.replace(annotation=hint, default=default)
     return fields
 
 
 def convert_fields(struct: Any) -> None:
-    """Converts the fields of a new struct to the types of their hints, in place.
+    """Converts the fields of a new struct to their types, in place.
 
     NumPy's and JAX's integers become Python's, sequences become tuples, and numbers
-    become members of enums. Other values stay: the checks refuse them later, in
-    messages that name the operator.
+    become members of enums. Other values are refused.
     """
     cls: Any = type(struct)
     for field in fields_of(cls).values():
-        value = getattr(struct, field.name)
-        if field.type is int:
-            value = unwrap_integer(value)
-        elif field.type == tuple[int, ...] and is_sequence(value):
-            value = tuple(map(unwrap_integer, value))
-        elif is_number_of(value, field.type):
-            value = field.type(value)
-        vars(struct)[field.name] = value  # past the guard of a frozen dataclass
+        name, hint = field.name, field.annotation
+        value = getattr(struct, name)
+        if value is None and field.default is None:
+            continue
+        if hint in CONVERTERS:
+            value = CONVERTERS[hint](name, value)
+        elif issubclass(hint, enum.Enum):
+            value = as_member(name, value, hint)
+        elif not isinstance(value, hint):
+            raise ArgumentError(
+                f"{name} is {as_python(value)}; it must be a {hint.__name__}."
+            )
+        vars(struct)[name] = value  # past the guard of a frozen dataclass

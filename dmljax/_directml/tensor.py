@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import jax.numpy as jnp
 import numpy as np
 
-from dmljax._check import ArgumentError, as_member, as_python, naming, show
+from dmljax._check import ArgumentError, naming, show
 from dmljax._directml.struct import convert_fields
 from dmljax._types import MAX_ELEMENTS, packed_strides
 
@@ -92,10 +92,10 @@ class TensorDesc:
         and not smaller than an element.
 
     Raises:
-      DescriptorError: if the data type or a flag is unknown.
-        ``create_operator`` enforces the other rules, because it knows the operator and
-        whether the tensor is an output.
-      TypeError: if the sizes or the strides are not a sequence.
+      DescriptorError: if the data type or a flag is unknown, or an integer needs more
+        than 64 bits. ``create_operator`` enforces the other rules, because it knows the
+        operator and whether the tensor is an output.
+      TypeError: if a field has another type, such as sizes that are not integers.
 
     >>> matrix = TensorDesc(DataType.UINT8, (2, 3), strides=(1, 2))
     >>> matrix.implied_size_in_bytes  # 6 elements of one byte, rounded up to 4 bytes
@@ -112,18 +112,9 @@ class TensorDesc:
     guaranteed_base_offset_alignment: int = 0
 
     def __post_init__(self) -> None:
-        """Converts the fields, and checks what other checks rely on."""
-        convert_fields(self)
+        """Converts the fields to their types."""
         with naming("TensorDesc"):
-            as_member("data_type", self.data_type, DataType)
-            as_member("flags", self.flags, TensorFlags)
-        strides = () if self.strides is None else self.strides
-        for name, values in ("sizes", self.sizes), ("strides", strides):
-            if not isinstance(values, tuple):
-                raise TypeError(
-                    f"TensorDesc: {name} is {as_python(values)}; it must be a sequence "
-                    "of integers, such as (2, 3)."
-                )
+            convert_fields(self)
 
     @property
     def dtype(self) -> np.dtype:
@@ -208,62 +199,44 @@ def check_tensor(
             f"{has} sizes {show(sizes)}, {show(elements)} elements; at most "
             f"{MAX_ELEMENTS} are allowed."
         )
-    if tensor.strides is not None:
-        _check_strides(has, tensor, output=output)
-    total = tensor.total_tensor_size_in_bytes
-    if total is not None:
-        has_total = f"{has} TotalTensorSizeInBytes {as_python(total)}"
-        implied = tensor.implied_size_in_bytes
-        if type(total) is not int or total < implied:
-            raise ArgumentError(
-                f"{has_total}; its sizes and strides need an integer of at least "
-                f"{implied}."
-            )
-        if total >= 2**64:
-            raise ArgumentError(f"{has_total}; it must be a UINT64, less than 2^64.")
-    itemsize = tensor.dtype.itemsize
-    alignment = tensor.guaranteed_base_offset_alignment
-    is_power_or_0 = type(alignment) is int and alignment & (alignment - 1) == 0
-    if not is_power_or_0 or (alignment != 0 and not itemsize <= alignment < 2**32):
-        raise ArgumentError(
-            f"{has} GuaranteedBaseOffsetAlignment {as_python(alignment)}; it must be 0 "
-            f"or a power of two of at least {itemsize}, the size of an element of "
-            f"{tensor.data_type.name}, and less than 2^32."
-        )
-
-
-def _check_strides(has: str, tensor: TensorDesc, *, output: bool) -> None:
-    """Enforces the rules for explicit strides. Errors begin with `has`.
-
-    Elements of an input may share offsets. The extent of an input has no limit, because
-    only its elements are read.
-    """
+    # Packed strides keep these rules.
     strides = tensor.element_strides
-    both = f"sizes {show(tensor.sizes)} and strides {show(strides)}"
-    if len(strides) != len(tensor.sizes):
+    both = f"sizes {show(sizes)} and strides {show(strides)}"
+    if len(strides) != len(sizes):
         raise ArgumentError(f"{has} {both}; there must be a stride for each size.")
     if not all(type(stride) is int and 0 <= stride < 2**32 for stride in strides):
         raise ArgumentError(
             f"{has} strides {show(strides)}; each must be an integer in [0, 2^32)."
         )
-    if not output:
-        return
-    # The buffer of an output is allocated, so its length has the limit of a tensor.
-    limit = f"an output spans at most {MAX_ELEMENTS}."
-    if tensor.extent > MAX_ELEMENTS:
+    total = tensor.total_tensor_size_in_bytes
+    implied = tensor.implied_size_in_bytes
+    if total is not None and total < implied:
         raise ArgumentError(
-            f"{has} {both}, which span {show(tensor.extent)} elements of a buffer; "
-            f"{limit}"
+            f"{has} TotalTensorSizeInBytes {total}; its sizes and strides need at "
+            f"least {implied}."
         )
+    itemsize = tensor.dtype.itemsize
+    alignment = tensor.guaranteed_base_offset_alignment
+    is_power = alignment & (alignment - 1) == 0 and itemsize <= alignment < 2**32
+    if alignment != 0 and not is_power:
+        raise ArgumentError(
+            f"{has} GuaranteedBaseOffsetAlignment {alignment}; it must be 0 or a power "
+            f"of two of at least {itemsize}, the size of an element of "
+            f"{tensor.data_type.name}, and less than 2^32."
+        )
+    if not output:
+        # Elements of an input may share offsets. Its extent has no limit, because only
+        # its elements are read.
+        return
     # Elements must not share an offset: no page defines the result.
-    if not steps_over(tensor.sizes, strides):
+    if not steps_over(sizes, strides):
         raise ArgumentError(
             f"{has} {both}, with which elements may overlap; each stride of an output "
             "must step over all axes with smaller strides."
         )
-    total = tensor.total_tensor_size_in_bytes
-    if type(total) is int and tensor.buffer_length > MAX_ELEMENTS:
+    # The buffer of an output is allocated, so its length has the limit of a tensor.
+    if tensor.strides is not None and tensor.buffer_length > MAX_ELEMENTS:
         raise ArgumentError(
-            f"{has} TotalTensorSizeInBytes {as_python(total)}, a buffer of "
-            f"{show(tensor.buffer_length)} elements; {limit}"
+            f"{has} {both} in a buffer of {tensor.buffer_length} elements; the buffer "
+            f"of an output has at most {MAX_ELEMENTS}."
         )

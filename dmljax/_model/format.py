@@ -8,12 +8,13 @@ import contextlib
 import enum
 import types
 from collections.abc import Iterator, Mapping
+from inspect import Parameter
 from typing import Annotated, Any, NamedTuple
 
 from dmljax._check import DescriptorError, ModelError, listed, quoted
 from dmljax._directml.descriptor import OperatorDesc
-from dmljax._directml.json import NUMBER, OBJECT, READERS, Reader, integers, read_fields
-from dmljax._directml.struct import MISSING, fields_of
+from dmljax._directml.json import OBJECT, READERS, Reader, integers, read_fields
+from dmljax._directml.struct import fields_of
 from dmljax._directml.support import UP_TO_64_BITS, FeatureLevel
 from dmljax._directml.tensor import DataType
 from dmljax._operators import DESCRIPTORS
@@ -66,7 +67,7 @@ def _values(value: Any) -> Any:
                 with at_place(place):
                     elements.append(decode(Element, each))
             else:
-                elements.append(NUMBER.read(each, place))
+                elements.append(READERS[float].read(each, place))
         return elements
     if not isinstance(value, Mapping):
         return None
@@ -134,7 +135,7 @@ class Element(NamedTuple):
     """An element of a list of mixed types."""
 
     type: TYPE
-    value: int | float
+    value: float
     name: str = ""  # ignored
 
 
@@ -142,15 +143,15 @@ class Repeated(NamedTuple):
     """Equal initial values."""
 
     value_count: UINT64
-    value: int | float
+    value: float
 
 
 class Steps(NamedTuple):
     """Initial values in equal steps."""
 
     value_count: UINT64
-    value_start: int | float
-    value_delta: int | float
+    value_start: float
+    value_delta: float
 
 
 class SourceFile(NamedTuple):
@@ -251,7 +252,7 @@ def decode(cls: Any, value: Any, what: str = "it") -> Any:
 
 def read_type(value: Any) -> str:
     """Returns the field `type` of an object."""
-    name = OBJECT.read(value, "it").get("type", MISSING)
+    name = OBJECT.read(value, "it").get("type", Parameter.empty)
     return str(READERS[str].read(name, "the field 'type'"))
 
 

@@ -1,8 +1,9 @@
 """Tensor descriptions: the rules for every tensor of every operator."""
 
 import functools
+import re
 
-import numpy as np
+import jax
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,7 +15,6 @@ from tests import oracles
 from tests.checks import assert_refused
 from tests.samples import tensor
 
-HUGE = 10**5000
 # DML_TENSOR_DATA_TYPE in order, typed a second time from the C header.
 DATA_TYPES = (
     "UNKNOWN FLOAT32 FLOAT16 UINT32 UINT16 UINT8 INT32 INT16 INT8 FLOAT64 UINT64 "
@@ -31,25 +31,28 @@ def test_enums():
 
 
 # Errors of the constructor, which does not know the operator.
-SEQUENCE = "it must be a sequence of integers, such as (2, 3)."
-UNMADE = [
-    ({"data_type": "FLOAT32"}, "data_type is 'FLOAT32';...Write DataType.FLOAT32."),
-    ({"data_type": 99}, "data_type is 99; it must be one of UNKNOWN, FLOAT32"),
-    ({"strides": 1}, f"strides is 1; {SEQUENCE}"),
-    ({"strides": 0}, f"strides is 0; {SEQUENCE}"),
-    ({"sizes": "2" * 300_000}, f"... (300002 characters); {SEQUENCE}"),
-]
-for n in (-1, 2, 3, "1", True):
-    UNMADE.append(({"flags": n}, f"flags is {n!r}; it must be one of NONE, OWNED_BY"))
-for n in (6, "23", np.array(3), None):
-    UNMADE.append(({"sizes": n}, f"sizes is {n!r}; {SEQUENCE}"))
+SEQUENCE = "must be a sequence of integers, one for each axis, not int."
+BYTES = "total_tensor_size_in_bytes"
+ALIGNMENT = "guaranteed_base_offset_alignment"
+UNMADE = {
+    "data_type is 'FLOAT32'; it...Write DataType.FLOAT32.": {"data_type": "FLOAT32"},
+    "flags is 2; it must be one of NONE, OWNED_BY": {"flags": 2},
+    f"sizes {SEQUENCE}": {"sizes": 6},
+    f"strides {SEQUENCE}": {"strides": 0},
+    "an element of sizes must be an integer": {"sizes": (2.0, 3)},
+    "an element of sizes is about 2^16609; it must": {"sizes": [10**5000]},
+    "an element of strides is True, a boolean": {"strides": (3, True)},
+    f"{BYTES} must be an integer": {BYTES: 24.0},
+    f"{ALIGNMENT} must be an integer": {ALIGNMENT: "4"},
+}
 
 
-def test_errors_of_the_constructor():
-    for changes, text in UNMADE:
-        error = TypeError if SEQUENCE in text else DescriptorError
-        fields = {"data_type": 1, "sizes": (2, 3)} | changes
-        assert_refused("TensorDesc", text, TensorDesc, error=error, **fields)
+@pytest.mark.parametrize("text", UNMADE)
+def test_errors_of_the_constructor(text):
+    is_value = re.search(r"FLOAT32|flags|2\^", text)
+    error = DescriptorError if is_value else TypeError
+    fields = {"data_type": 1, "sizes": (2, 3)} | UNMADE[text]
+    assert_refused("TensorDesc", text, TensorDesc, error=error, **fields)
 
 
 # THE RULES
@@ -72,10 +75,8 @@ def aligned(alignment, data_type="FLOAT32"):
     return of(data_type, guaranteed_base_offset_alignment=alignment)
 
 
-BYTES = "TotalTensorSizeInBytes"
-NEED = "; its sizes and strides need an integer of at least"
-ALIGNMENT = "GuaranteedBaseOffsetAlignment"
-OVERLAP = ", with which elements may overlap; each stride of an output must step over"
+NEED = "; its sizes and strides need at least"
+STEP = ", with which elements may overlap; each stride of an output must step over"
 # Wrapped at 32 bits, this size would be small.
 WRAPPED = 65536 * 65535 * 8 % 2**32
 REFUSED = [
@@ -86,46 +87,33 @@ REFUSED = [
         sized(65536, 65536, data_type="INT8"),
         "sizes {65536,65536}, 4294967296 elements; at most 4294967295 are allowed",
     ),
-    (sized(*[2**16] * 4), f"{2**64} elements; at most 4294967295 are"),
-    (sized(HUGE), "sizes {about 2^16609}, about 2^16609 elements;"),
     (of(strides=(1,)), "sizes {2,3} and strides {1}; there must be a stride for each"),
     (of(strides=()), "sizes {2,3} and strides {}; there must be"),
-    (total(23), f"{BYTES} 23{NEED} 24"),
-    (total(0), f"{BYTES} 0{NEED} 24"),
-    (total(24.0), f"{BYTES} 24.0{NEED} 24"),
-    (total("24", strides=(3, 1)), f"{BYTES} '24'{NEED} 24"),
-    (total(True, 1, data_type="UINT8"), f"{BYTES} True{NEED} 4"),
+    (total(23), f"TotalTensorSizeInBytes 23{NEED} 24"),
+    (total(0), f"TotalTensorSizeInBytes 0{NEED} 24"),
     (total(WRAPPED, 65536, 65535, data_type="FLOAT64"), f"{NEED} {65536 * 65535 * 8}"),
-    (total(8, 2, 2, strides=(2**30 - 1, 1)), f"{BYTES} 8{NEED} {2**32 + 4}"),
-    (total(2**64), f"{BYTES} {2**64}; it must be a UINT64, less than 2^64"),
-    (total(HUGE), f"{BYTES} about 2^16609; it must be a UINT64"),
-    (aligned(4, "FLOAT64"), f"{ALIGNMENT} 4;...at least 8, the size of an element"),
-    (aligned(2**32), f"{ALIGNMENT} 4294967296;...of FLOAT32, and less than 2^32"),
+    (total(8, 2, 2, strides=(2**30 - 1, 1)), f" 8{NEED} {2**32 + 4}"),
+    (aligned(4, "FLOAT64"), "Alignment 4;...at least 8, the size of an element"),
+    (aligned(2**32), "Alignment 4294967296;...of FLOAT32, and less than 2^32"),
 ]
-for n in (0, -2, 2.0, "2", True):
+symbol = jax.export.symbolic_shape("n")[0]
+for n in (0, -2, symbol):
     text = f"sizes {{{n},3}}; each must be an integer of at least 1"
     REFUSED.append((sized(n, 3), text))
-for n in (-3, 2**32, 3.0, True):
+for n in (-3, 2**32, symbol):
     text = f"strides {{{n},1}}; each must be an integer in [0, 2^32)"
     REFUSED.append((of(strides=(n, 1)), text))
-for n in (3, 12, 2, 1, -4, 4.0, True):
-    text = f"{ALIGNMENT} {n}; it must be 0 or a power of two of at least 4"
+for n in (3, 12, 2, -4):
+    text = f"GuaranteedBaseOffsetAlignment {n}; it must be 0 or a power of two of at"
     REFUSED.append((aligned(n), text))
 # These are legal inputs.
 REFUSED_OUTPUTS = [
-    (of(strides=(0, 1)), f"sizes {{2,3}} and strides {{0,1}}{OVERLAP}"),
-    (sized(2, 3, strides=(2, 1)), f"sizes {{2,3}} and strides {{2,1}}{OVERLAP}"),
-    (
-        of(strides=(2**32 - 1, 1)),
-        "sizes {2,3} and strides {4294967295,1}, which span 4294967298 elements of a "
-        "buffer; an output spans at most 4294967295",
-    ),
+    (of(strides=(0, 1)), f"sizes {{2,3}} and strides {{0,1}}{STEP}"),
+    (of(strides=(2, 1)), f"sizes {{2,3}} and strides {{2,1}}{STEP}"),
+    (of(strides=(2**32 - 1, 1)), "in a buffer of 4294967298 elements; the buffer of"),
     # No two elements share an offset, but to find this out is a subset sum.
-    (sized(4, 3, strides=(3, 4)), f"sizes {{4,3}} and strides {{3,4}}{OVERLAP}"),
-    (
-        total(2**40, strides=(3, 1)),
-        f"{BYTES} 1099511627776, a buffer of 274877906944 elements; an output spans at",
-    ),
+    (sized(4, 3, strides=(3, 4)), f"sizes {{4,3}} and strides {{3,4}}{STEP}"),
+    (total(2**40, strides=(3, 1)), "in a buffer of 274877906944 elements; the buffer"),
 ]
 ACCEPTED_OUTPUTS = [
     sized(2, data_type="INT8", strides=(2**32 - 2,)),  # spans 2^32 - 1 elements
@@ -162,7 +150,7 @@ def test_refused_tensors(case):
 def test_refused_outputs(case):
     item, text = case
     call = functools.partial(public(check_tensor), "X", item)
-    assert_refused("CHECK_TENSOR", f"tensor 'X' has {text}", call, output=True)
+    assert_refused("CHECK_TENSOR", f"tensor 'X' has ...{text}", call, output=True)
     call(output=False)
 
 

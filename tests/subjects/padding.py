@@ -186,9 +186,15 @@ ERRORS = [
     _call(f"{END} is {{0,{2**32}}}{LARGE}", end=(0, 2**32)),
     _desc("has {15}, while...give it {3,5}", output_tensor=tensor("FLOAT32", 15)),
     _desc("has FLOAT16, while...has FLOAT32", output_tensor=tensor("FLOAT16", 3, 5)),
-    _desc("DimensionCount is 3, while StartPadding has 2 el", dimension_count=3),
+    _desc(
+        "is 3, while the length of StartPadding is 2; both",
+        dimension_count=3,
+    ),
     # Fault: only the first list behind a count is checked.
-    _desc("DimensionCount is 2, while EndPadding has 1 el", end_padding=(0,)),
+    _desc(
+        "DimensionCount is 2...of EndPadding is 1; both",
+        end_padding=(0,),
+    ),
     _desc(
         ": start_padding (StartPadding) is {1}, while...has sizes {",
         dimension_count=1,
