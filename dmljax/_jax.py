@@ -53,8 +53,6 @@ UNDOCUMENTED = {
     # kernels and derivatives.
     "manual axes": "manual_axis_type",
     "old manual axes": "vma",
-    # Of an array's type: makes a weak type. Without this name, no result is weak.
-    "weak type": "update",
     # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
     # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without these names,
     # XLA's form runs, and implementation="pallas" is an error.
@@ -175,12 +173,6 @@ def lower(
 
 
 # TYPES OF ARRAYS
-
-
-def with_weak_type(array: Any) -> Any:
-    """Returns the type of an array as a weak type."""
-    update = _read("weak type", array)
-    return array if update is None else update(weak_type=True)
 
 
 def varying_alike(*arrays: Array) -> list[Array]:

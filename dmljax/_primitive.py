@@ -130,9 +130,23 @@ class OperatorPrimitive:
         return lower(form, context, *operands, **static)
 
     def _evaluate(self, *operands: Array, **static: Any) -> Outputs:
-        """Computes the outputs for concrete arrays."""
-        run = functools.partial(self._compiled, tuple(static.items()))
-        return evaluate(self.name, run, *operands)
+        """Computes the outputs for concrete arrays.
+
+        If JAX's debug_nans finds a NaN in a program, JAX disables jit, and runs the
+        program again, one primitive at a time. A primitive of ours is compiled even
+        then. We turn off JAX's check of this inner program, and test the outputs here.
+        """
+        config: Any = jax.config
+        tests = {"nan": jnp.isnan} if config.jax_debug_nans else {}
+        tests |= {"inf": jnp.isinf} if config.jax_debug_infs else {}
+        with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
+            outputs: Outputs = self._compiled(tuple(static.items()), *operands)
+            for (value, test), output in itertools.product(tests.items(), outputs):
+                if jnp.issubdtype(output.dtype, np.inexact) and test(output).any():
+                    raise FloatingPointError(
+                        f"invalid value ({value}) encountered in {self.name}"
+                    )
+        return outputs
 
     @functools.partial(jax.jit, static_argnums=(0, 1))
     def _compiled(
@@ -183,23 +197,3 @@ class OperatorPrimitive:
         """Gives an operator without a derivative tangents of zero."""
         outputs = self(*primals, **static)
         return outputs, [ad.Zero(jax.typeof(x).to_tangent_aval()) for x in outputs]
-
-
-def evaluate(name: str, run: Form, /, *operands: Array) -> Outputs:
-    """Calls `run`, a compiled function that binds a primitive, with concrete arrays.
-
-    If JAX's debug_nans finds a NaN in a program, JAX disables jit, and runs the program
-    again, one primitive at a time. A primitive of ours is compiled even then. We turn
-    off JAX's check of this inner program, and test the outputs here.
-    """
-    config: Any = jax.config
-    tests = {"nan": jnp.isnan} if config.jax_debug_nans else {}
-    tests |= {"inf": jnp.isinf} if config.jax_debug_infs else {}
-    with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
-        outputs = run(*operands)
-        for (value, test), output in itertools.product(tests.items(), outputs):
-            if jnp.issubdtype(output.dtype, np.inexact) and test(output).any():
-                raise FloatingPointError(
-                    f"invalid value ({value}) encountered in {name}"
-                )
-    return outputs

@@ -29,8 +29,8 @@ dmljax refuses:
 - PRNG keys and a traced `num_classes`, by a TypeError;
 - without x64 mode, coordinates along a dimension of more than 2^31 elements.
 
-``pad``, searches and weakly typed results use primitives of dmljax, which converters
-and ``jax.experimental.jet`` do not know. A gradient drops the rows past the count by an
+``pad`` and searches use primitives of dmljax, which converters and
+``jax.experimental.jet`` do not know. A gradient drops the rows past the count by an
 index past the end, which ``checkify.index_checks`` reports.
 
 As in jax.numpy, a list is refused, except by ``one_hot``. `size` is the number of
@@ -51,8 +51,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
-from jax.extend.core import Primitive
-from jax.interpreters import ad, batching, mlir
 from jax.typing import ArrayLike, DTypeLike
 
 from dmljax._arguments import (
@@ -81,7 +79,6 @@ from dmljax._check import (
     surely_le,
 )
 from dmljax._diagonal_matrix1 import as_diagonal, diagonal_matrix1
-from dmljax._jax import with_weak_type
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import per_row, read_rows
@@ -93,7 +90,6 @@ from dmljax._padding_forms import (
     is_inside,
     padded_axes,
 )
-from dmljax._primitive import evaluate
 from dmljax._sharding import whole
 from dmljax._types import (
     INT32_MAX,
@@ -852,21 +848,17 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 
-# The identity, with a weak type. JAX has no function that makes an array weakly typed.
-_WEAK = Primitive("dmljax_weak")
-_WEAK_PROGRAM = jax.jit(lambda x: (_WEAK.bind(x),))
-_WEAK.def_impl(lambda x: evaluate("weak", _WEAK_PROGRAM, x)[0])
-_WEAK.def_abstract_eval(with_weak_type)
-ad.primitive_jvps[_WEAK] = lambda xs, tangents: (_WEAK.bind(*xs), tangents[0])
-batching.primitive_batchers[_WEAK] = lambda xs, dims: (_WEAK.bind(*xs), dims[0])
-mlir.register_lowering(_WEAK, lambda context, x: [x])
-
-
 def as_weak_as(x: Searchable, result: Array) -> Array:
     """Returns a result with a weak type if `x` has a weak type, as jax.numpy does."""
-    if jax.typeof(x).weak_type:
-        result = _WEAK.bind(result)
-    return result
+    return _weakened(x, result) if jax.typeof(x).weak_type else result
+
+
+@compiled()
+def _weakened(x: Array, result: Array) -> Array:
+    # Of JAX's documented functions, full_like gives a weak type, but only to a scalar.
+    scalar_like = functools.partial(lax.full_like, x, shape=())
+    weak: Array = jnp.vectorize(scalar_like)(result)
+    return weak
 
 
 def _as_canonical(argument: str, value: ArrayLike) -> Searchable:

@@ -19,9 +19,8 @@ from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-import dmljax.numpy as dnp
 from dmljax import DescriptorError, _jax
-from tests.checks import assert_same, launches, needs_kernels, python, struct
+from tests.checks import launches, needs_kernels, python, struct
 from tests.meshes import sharding_of
 from tests.pallas import blocks
 from tests.pallas.nonzero import by_kernel
@@ -117,12 +116,12 @@ def undocumented_names(tree):
     return {name for name in used if not is_documented(name)}
 
 
-# The attributes in the table of `_jax`; two are also those of a dict and of `_threads`.
+# The attributes in the table of `_jax`. `_threads` has a name "dialects" of its own.
 HIDDEN_ATTRIBUTES = {
     attribute
     for names in _jax.UNDOCUMENTED.values()
     for attribute in names.split(".")
-    if attribute not in ("update", "dialects")
+    if attribute != "dialects"
 }
 
 
@@ -231,7 +230,7 @@ if not blocks.SIMULATED:  # then the kernel runs as code per thread, too
         ERRORS[name, "kernel"] = (DescriptorError, LACKS)
 # The names that a program reads when it is made. Each takes seconds, because everything
 # is compiled again. We hide names together if the same use fails without each.
-ALONE = ("devices", "export", "manual axes", "weak type", "compute capability")
+ALONE = ("devices", "export", "manual axes", "compute capability")
 HIDDEN = [PER_THREAD] + [(name,) for name in ALONE]
 # Each JAX has one of these two names.
 SECOND = {"manual axes": "old manual axes"}
@@ -285,13 +284,6 @@ def test_the_same_without(names, hide):
     hide(*names)
     outputs = [USES[use]() for use in uses]
     jax.tree.map(np.testing.assert_array_equal, outputs, expected)
-
-
-def test_results_have_no_weak_type_where_jax_does_not_give_it(hide):
-    x = jnp.full((2, 2), 2.0)
-    assert jax.typeof(dnp.tril(x)).weak_type
-    hide("weak type")
-    assert_same(dnp.tril(x), np.float32([[2, 0], [2, 2]]))
 
 
 @needs_kernels
