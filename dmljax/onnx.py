@@ -127,19 +127,20 @@ def pad(
         cut_end = 0 if decide_le(0, end) else -end
         starts[axis] = start + cut_start
         ends[axis] = end + cut_end
-        size = x.shape[axis] - cut_start - cut_end
-        repeats = mode != "constant" and not surely_le(starts[axis] + ends[axis], 0)
-        least = 1 if repeats else 0
+        stop = x.shape[axis] - cut_end
+        size = stop - cut_start
+        # A mode that repeats elements needs one.
+        least = int(mode != "constant" and not surely_le(starts[axis] + ends[axis], 0))
         if not decide_le(least, size):
             raise ArgumentError(
                 f"pads leaves {size} elements of data along axis {axis}; "
                 f"{mode} needs at least {least}."
             )
-        x = lax.slice_in_dim(x, cut_start, x.shape[axis] - cut_end, axis=axis)
-    value: Any = 0
-    if constant_value is not None:
-        number = _as_scalar("constant_value", constant_value)
-        value = as_scalar("constant_value", number, x.dtype, cast=True)
+        x = lax.slice_in_dim(x, cut_start, stop, axis=axis)
+    if constant_value is None:
+        constant_value = 0
+    number = _as_scalar("constant_value", constant_value)
+    value = as_scalar("constant_value", number, x.dtype, cast=True)
     return padding(x, starts, ends, mode=mode, value=value)
 
 
@@ -229,13 +230,14 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     Array([[8, 9],
            [3, 4]], dtype=int32)
     """
-    operands: dict[str, Any] = {"condition": condition, "x": x, "y": y}
-    operands = {name: unwrap_array(each) for name, each in operands.items()}
-    shapes = {name: np.shape(operand) for name, operand in operands.items()}
+    names = "condition", "x", "y"
+    operands = list(map(unwrap_array, (condition, x, y)))
+    shapes = list(map(np.shape, operands))
     try:
-        sizes = jnp.broadcast_shapes(*shapes.values())
+        sizes = jnp.broadcast_shapes(*shapes)
     except ValueError:
-        have = ", ".join(f"{name} has sizes {show(n)}" for name, n in shapes.items())
+        pairs = zip(names, shapes, strict=True)
+        have = ", ".join(f"{name} has sizes {show(shape)}" for name, shape in pairs)
         raise ArgumentError(
             f"{have}; counted from the last axis, the sizes of an axis must be equal "
             "or 1."
@@ -243,10 +245,10 @@ def where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     check_elements(sizes)
     # A scalar `x` or `y` stays as it is: it may be a Python number, to which `select`
     # gives the other operand's type.
-    for name, operand in operands.items():
-        if shapes[name] or name == "condition":
-            operands[name] = jnp.broadcast_to(as_array(name, operand), sizes)
-    return select(("condition", "x", "y"), *operands.values())
+    for i, name in enumerate(names):
+        if shapes[i] or name == "condition":
+            operands[i] = jnp.broadcast_to(as_array(name, operands[i]), sizes)
+    return select(names, *operands)
 
 
 @public

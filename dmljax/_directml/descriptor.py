@@ -17,7 +17,7 @@ from jax import Array
 from dmljax._arguments import as_scalar, check_x64
 from dmljax._check import ArgumentError, naming, require_same, show
 from dmljax._directml.json import read_fields, reader_of, to_json
-from dmljax._directml.struct import c_name, convert_fields, fields_of
+from dmljax._directml.struct import c_name, convert_fields
 from dmljax._directml.support import FeatureLevel, SupportTable, check_support
 from dmljax._directml.tensor import DataType, TensorDesc, check_tensor
 
@@ -134,8 +134,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
             check_support(self.support, level, by_c_name)
             for name, tensor in by_c_name.items():
                 check_x64(f"tensor '{name}'", tensor.dtype)
-            same = (name for name in self.same_type if name in tensors)
-            types = {c_name(name): tensors[name].dtype for name in same}
+            types = {
+                c_name(name): tensors[name].dtype
+                for name in self.same_type
+                if name in tensors
+            }
             require_same("data types", types)
             self._check_copies()
             # The outputs' sizes, which follow from the inputs and attributes.
@@ -155,8 +158,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         output = self.outputs[0]
         data_type = getattr(self, output).data_type
         count_name, count = "", 0
-        for name, field in fields_of(type(self)).items():
-            value = getattr(self, field.name)
+        for field, value in vars(self).items():
+            name = c_name(field)
             # A count stands before the lists that have this length.
             if name.endswith("Count"):
                 count_name, count = name, value

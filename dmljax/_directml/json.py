@@ -94,7 +94,7 @@ def _member(cls: type[enum.Enum], value: Any) -> Any:
 
 OBJECT = Reader("an object", lambda v: v if isinstance(v, Mapping) else None)
 # The reader of a field, by its type.
-READERS: Mapping[Any, Reader] = {
+READERS = {
     bool: Reader("true or false", exactly(bool)),
     str: Reader("a string", exactly(str)),
     int: Reader("an integer", exactly(int)),

@@ -31,7 +31,7 @@ from dmljax._check import (
 )
 from dmljax._directml.descriptor import OperatorDesc, Result
 from dmljax._directml.strides import read, write
-from dmljax._directml.struct import c_name, fields_of
+from dmljax._directml.struct import c_name
 from dmljax._directml.support import FeatureLevel
 from dmljax._directml.tensor import TensorDesc
 from dmljax._types import WIDE
@@ -93,16 +93,15 @@ class Operator(Generic[Result]):
     def __call__(self, *arrays: ArrayLike) -> Result:
         """Computes the outputs for the arrays of the input tensors."""
         with naming(self.desc.operator):
-            names = self._input_names
-            if len(arrays) != len(names):
+            inputs = self._inputs
+            if len(arrays) != len(inputs):
                 raise ArgumentTypeError(
                     f"{len(arrays)} input arrays were given; the "
-                    f"descriptor has {len(names)} input tensors "
-                    f"({', '.join(names) or 'none'})."
+                    f"descriptor has {len(inputs)} input tensors "
+                    f"({', '.join(inputs) or 'none'})."
                 )
-            tensors = self.desc.input_tensors().values()
             converted = []
-            for name, tensor, array in zip(names, tensors, arrays, strict=True):
+            for (name, tensor), array in zip(inputs.items(), arrays, strict=True):
                 # We check this type before `as_array`, which suggests x64 mode for
                 # 64-bit arrays: this would not help if the tensor has 32-bit elements.
                 if type(array) is np.ndarray and array.dtype in WIDE:
@@ -126,14 +125,14 @@ class Operator(Generic[Result]):
     # Every call reads these properties, so they are computed once.
 
     @functools.cached_property
-    def _input_names(self) -> tuple[str, ...]:
-        return tuple(map(c_name, self.desc.input_tensors()))
+    def _inputs(self) -> dict[str, TensorDesc]:
+        return {c_name(n): t for n, t in self.desc.input_tensors().items()}
 
     @functools.cached_property
     def _identity(self) -> tuple[Any, ...]:
         identity = [type(self.desc), self.feature_level]
-        for field in fields_of(type(self.desc)).values():
-            value = getattr(self.desc, field.name)
+        # mypy does not know that the subclasses of OperatorDesc are dataclasses.
+        for value in dataclasses.astuple(self.desc):  # type: ignore[call-overload]
             # A NaN equals a NaN of the same bits, and -0.0 differs from 0.0.
             is_number = isinstance(value, (int, float, np.number))
             if is_number and (value == 0 or math.isnan(value)):
@@ -179,13 +178,11 @@ def create_operator(
 def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
     """Runs an operator. Equal operators share a compiled program."""
     desc = operator.desc
-    inputs = desc.input_tensors()
     # x64 mode may have been turned off since the descriptor was checked.
     for name, tensor in desc.tensors().items():
         check_x64(f"tensor '{c_name(name)}'", tensor.dtype)
     logical = []
-    for (field, tensor), array in zip(inputs.items(), arrays, strict=True):
-        name = c_name(field)
+    for (name, tensor), array in zip(operator._inputs.items(), arrays, strict=True):
         _check_type(name, tensor, array.dtype)
         if tensor.strides is None:
             array_name = f"The array for tensor '{name}'"

@@ -22,10 +22,8 @@ def read(tensor: TensorDesc, buffer: Array) -> Array:
     # We broadcast along axes with stride 0, and gather along the others. The gradient
     # along an axis that is broadcast is a sum. A scatter-add could sum in another order
     # in the next run.
-    distinct = list(sizes)
-    for axis, stride in enumerate(strides):
-        if stride == 0:
-            distinct[axis] = 1
+    axes = zip(sizes, strides, strict=True)
+    distinct = [size if stride else 1 for size, stride in axes]
     # The gather's transpose is a scatter-add. If XLA knows that no two elements share
     # an offset, it may run the scatter in parallel without atomic additions.
     with index_mode(tensor.extent, buffer.size) as integer:

@@ -9,14 +9,14 @@ import functools
 import inspect
 import types
 import typing
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from dmljax._arguments import as_integer, as_real, as_sizes
 from dmljax._check import ArgumentError, as_member, as_python
 
 # What converts the value of a field, or refuses it, by the type of the field.
-CONVERTERS: Mapping[Any, Callable[[str, Any], Any]] = {
+CONVERTERS: dict[Any, Any] = {
     int: as_integer,
     tuple[int, ...]: as_sizes,
     float: as_real,

@@ -99,18 +99,18 @@ def check_support(
     tensors: Mapping[str, TensorDesc],
 ) -> None:
     """Requires that `level` supports the ranks and the types of all tensors."""
-    first = min(table)
-    if level < first:
+    levels = [each for each in table if each <= level]
+    if not levels:
         raise ArgumentError(
-            f"the operator exists from feature level {first.label} on, "
+            f"the operator exists from feature level {min(table).label} on, "
             f"while the feature level asked for is {level.label}."
         )
     # The newest entry is complete, and replaces the entries of earlier levels.
-    entry = table[max(each for each in table if each <= level)]
+    entry = table[max(levels)]
     supports = f"feature level {level.label} supports"
     for name, tensor in tensors.items():
         low, high, data_types = entry[name]
-        ranks, types = _as_text(low, high, data_types)
+        ranks, types = _as_text(*entry[name])
         rank = len(tensor.sizes)
         if not low <= rank <= high:
             raise ArgumentError(f"tensor '{name}' has rank {rank}; {supports} {ranks}.")

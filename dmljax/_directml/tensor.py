@@ -124,9 +124,7 @@ class TensorDesc:
     @property
     def element_strides(self) -> tuple[int, ...]:
         """The strides in elements. For a packed tensor, they follow from its sizes."""
-        if self.strides is None:
-            return packed_strides(self.sizes)
-        return self.strides
+        return packed_strides(self.sizes) if self.strides is None else self.strides
 
     @property
     def extent(self) -> int:
@@ -218,7 +216,7 @@ def check_tensor(
     itemsize = tensor.dtype.itemsize
     alignment = tensor.guaranteed_base_offset_alignment
     is_power = alignment & (alignment - 1) == 0 and itemsize <= alignment < 2**32
-    if alignment != 0 and not is_power:
+    if alignment and not is_power:
         raise ArgumentError(
             f"{has} GuaranteedBaseOffsetAlignment {alignment}; it must be 0 or a power "
             f"of two of at least {itemsize}, the size of an element of "
