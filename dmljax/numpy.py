@@ -625,8 +625,7 @@ def take_slices(
         raise ArgumentError(
             f"condition is true past the end of the axis of {length} elements."
         )
-    static_count = int(count) if isinstance(coordinates, np.ndarray) else 0
-    taken = _gather_slices(values, count, coordinates, fill, axis, rows, static_count)
+    taken = _gather_slices(values, count, coordinates, fill, axis, rows)
     if size is None:
         return as_weak_as(values, taken)
     # With a size, the result has no weak type, as in jax.numpy, where the fill has the
@@ -634,7 +633,7 @@ def take_slices(
     return drop_weak_type(taken)
 
 
-@compiled("axis", "rows", "static_count")
+@compiled("axis", "rows")
 def _gather_slices(
     values: Array,
     count: Array,
@@ -642,58 +641,32 @@ def _gather_slices(
     fill: Array,
     axis: int,
     rows: int,
-    static_count: int,
 ) -> Array:
-    """Returns the slices of `values` at the first `rows` coordinates, and fills.
-
-    `static_count` is the count for a mask of NumPy, and 0 for any other mask.
-    """
+    """Returns the slices of `values` at the first `rows` coordinates, and fills."""
     values = jnp.moveaxis(values, axis, 0)
-    sizes = values.shape[1:]
+    length, *sizes = values.shape
     check_elements((rows, *sizes))
     try:
         filling = jnp.broadcast_to(cast_array(fill, values.dtype), (1, *sizes))
     except ValueError:
         raise ArgumentError(
             f"fill_value has sizes {show(fill.shape)}; it must be a scalar, or "
-            f"a slice of sizes {show(sizes)}."
+            f"a slice of sizes {show((*sizes,))}."
         ) from None
     # The dimension along which slices are chosen must not be sharded.
     values = whole(values, [0])
-    index = lax.slice_in_dim(coordinates, 0, static_count or rows)[:, 0]
-    if static_count and 0 not in values.shape:
-        # JAX learns that no index repeats: the gradient writes each slice once.
-        taken = values.at[index].get(
-            mode="promise_in_bounds",
-            indices_are_sorted=True,
-            unique_indices=True,
-            wrap_negative_indices=False,
-            out_sharding=jax.typeof(values).sharding,
-        )
-        tail = jnp.broadcast_to(filling, (rows - static_count, *sizes))
-        taken = jnp.concatenate([taken, tail])
-    else:
-        taken = _read_slices(values, filling, valid_rows(count, rows), index)
-    return jnp.moveaxis(taken, 0, axis)
-
-
-def _read_slices(values: Array, filling: Array, valid: Array, index: Array) -> Array:
-    """Returns the slices at the valid indices, and `filling` for each other index."""
-    length = values.shape[0]
+    valid = valid_rows(count, rows)
+    index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
     integer = jnp.result_type(int)
     if not isinstance(length, int) or length <= np.iinfo(integer).max:
         index = lax.convert_element_type(index, integer)
-        return read_rows(values, filling, valid, (index,))
-    # The indices of jax.numpy are signed, and can't count to `length`.
-    slices = lax.GatherDimensionNumbers(
-        offset_dims=tuple(range(1, values.ndim)),
-        collapsed_slice_dims=(0,),
-        start_index_map=(0,),
-    )
-    inside = jnp.where(valid, index, np.uint32(0))[:, None]
-    sizes = (1, *values.shape[1:])
-    rows = lax.gather(values, inside, slices, sizes, mode="promise_in_bounds")
-    return jnp.where(per_row(valid, rows), rows, filling)
+        taken = read_rows(values, filling, valid, (index,))
+    else:  # an index of jax.numpy is signed, and can't count to `length`
+        inside = jnp.where(valid, index, np.uint32(0))
+        slice_at = functools.partial(lax.dynamic_index_in_dim, values, keepdims=False)
+        slices = jax.vmap(slice_at)(inside)
+        taken = jnp.where(per_row(valid, slices), slices, filling)
+    return jnp.moveaxis(taken, 0, axis)
 
 
 @public

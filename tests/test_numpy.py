@@ -413,12 +413,16 @@ def test_elements_beyond_int32():
 
 
 def test_slices_beyond_the_type_of_indices(monkeypatch):
-    """Fault: valid rows and fills are swapped where no test has memory to look."""
-    x, fill = np.arange(400, dtype=np.float32).reshape(200, 2), np.float32([[-1, -2]])
-    valid, index = np.array([True, True, False]), np.uint32([3, 199, 200])
+    """Faults: valid rows and fills are swapped, or the indices of a known mask wrap.
+
+    No test has memory for a dimension of 2^31, so the type of indices is int8.
+    """
+    x, fill = np.arange(400, dtype=np.float32).reshape(200, 2), np.float32([-1, -2])
     monkeypatch.setattr(jnp, "result_type", lambda _: np.dtype(np.int8))
-    found = dnp._read_slices(*map(jnp.asarray, (x, fill, valid, index)))
-    assert found.tolist() == [[6, 7], [398, 399], [-1, -2]]
+    chosen = np.isin(np.arange(200), (3, 199))
+    for mask in chosen, jnp.asarray(chosen):
+        found = dnp.compress(mask, x, 0, size=3, fill_value=fill)
+        assert found.tolist() == [[6, 7], [398, 399], [-1, -2]]
 
 
 def triangles(x, k):
