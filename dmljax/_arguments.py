@@ -50,16 +50,6 @@ def check_x64(name: str, dtype: np.dtype) -> None:
         )
 
 
-def holds(dtype: np.dtype, other: np.dtype) -> bool:
-    """Whether `dtype` holds every value of another type."""
-    if not np.can_cast(other, dtype):
-        return False
-    if not is_integer(other) or is_integer(dtype):
-        return True
-    # `np.can_cast` says that float64 holds each int64, and a float8 each int8.
-    return bool(jnp.iinfo(other).bits <= jnp.finfo(dtype).nmant + 1)
-
-
 def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
     """Suggests a cast, for the end of an error message.
 
@@ -68,7 +58,11 @@ def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
     >>> cast_hint("b", np.dtype("int8"), np.dtype("int32"))
     " Write b.astype('int32')."
     """
-    if holds(wanted, dtype):
+    holds_all = np.can_cast(dtype, wanted)
+    # `np.can_cast` says that float64 holds each int64, and a float8 each int8.
+    if is_integer(dtype) and not is_integer(wanted):
+        holds_all &= bool(jnp.iinfo(dtype).bits <= jnp.finfo(wanted).nmant + 1)
+    if holds_all:
         return f" Write {name}.astype('{wanted}')."
     return (
         f" {show(wanted)} does not hold every value of {show(dtype)}: choose a type "
@@ -289,29 +283,22 @@ def convert(
         )
     if array.dtype == np.bool_:  # which XLA for GPUs can't convert to 4 bits
         array = lax.convert_element_type(array, np.int8)
-    if is_integer(dtype) and is_integer(array.dtype):
-        return saturate(array, dtype)
     return cast_array(array, dtype)
 
 
-def saturate(array: Array, dtype: np.dtype) -> Array:
-    """Converts integers, each to the nearest integer of the type."""
-    if array.dtype == dtype:
-        return array
-    limits = [jnp.iinfo(each) for each in (dtype, array.dtype)]
-    low = constant(max(each.min for each in limits), array.dtype)
-    high = constant(min(each.max for each in limits), array.dtype)
-    return lax.convert_element_type(lax.clamp(low, array, high), dtype)
-
-
 def cast_array(array: Array, dtype: np.dtype) -> Array:
-    """Converts an array. For an integer type, floats saturate, and NaN becomes 0.
+    """Converts an array. In an integer type, numbers saturate, and NaN becomes 0.
 
-    Devices convert so. But JAX converts a literal in a program by NumPy, and the uint8
-    of 300.7 then wraps around to 44 (jax-ml/jax#10005). A barrier hides the literal
-    from JAX. A complex number loses its imaginary part.
+    Devices convert floats so. But JAX converts a literal in a program by NumPy, and the
+    uint8 of 300.7 then wraps around to 44 (jax-ml/jax#10005). A barrier hides the
+    literal from JAX. A complex number loses its imaginary part.
     """
-    if is_integer(dtype) and jnp.issubdtype(array.dtype, jnp.inexact):
+    if is_integer(dtype) and is_integer(array.dtype) and dtype != array.dtype:
+        limits = [jnp.iinfo(each) for each in (dtype, array.dtype)]
+        low = constant(max(each.min for each in limits), array.dtype)
+        high = constant(min(each.max for each in limits), array.dtype)
+        array = lax.clamp(low, array, high)
+    elif is_integer(dtype) and jnp.issubdtype(array.dtype, jnp.inexact):
         array = lax.optimization_barrier(jnp.real(array))
     return lax.convert_element_type(array, dtype)
 
@@ -382,11 +369,14 @@ def check_static(name: str, value: Any, must_be: str) -> None:
         )
 
 
-def as_integer(name: str, value: Any) -> int:
-    """Returns an integer of Python, NumPy or JAX, of up to 64 bits, as a Python int."""
+def as_integer(name: str, value: Any, must_be: str = "an integer") -> int:
+    """Returns an integer of Python, NumPy or JAX, of up to 64 bits, as a Python int.
+
+    `must_be` says what to pass in place of a traced number.
+    """
     if type(value) is int and -(2**64) < value < 2**64:
         return value
-    check_static(name, value, "an integer")
+    check_static(name, value, must_be)
     if isinstance(value, (bool, np.bool_)):
         raise ArgumentTypeError(f"{name} is {value}, a boolean; it must be an integer.")
     try:
@@ -428,14 +418,10 @@ def unwrap_integer(value: int) -> int:
 
 
 def as_size(name: str, value: Any, must_be: str = "an integer") -> int:
-    """Returns a Python integer, or a symbolic size as given.
-
-    `must_be` says what to pass in place of a traced number.
-    """
+    """Returns an integer like `as_integer`, or a symbolic size as given."""
     if is_symbolic_dim(value):
         return typing.cast("int", value)  # a symbolic size has an int's operators
-    check_static(name, value, must_be)
-    return as_integer(name, value)
+    return as_integer(name, value, must_be)
 
 
 def is_sequence(values: Any) -> bool:

@@ -21,7 +21,6 @@ import numpy as np
 
 from dmljax._jax import InconclusiveDimensionOperation
 
-Member = TypeVar("Member", bound=enum.Enum)
 T = TypeVar("T")  # a function, or the type of its result
 
 
@@ -180,7 +179,7 @@ def is_number_of(value: Any, enum_type: Any) -> bool:
     return is_integer and not is_other and value in members.values()
 
 
-def as_member(name: str, value: Any, enum_type: type[Member]) -> Member:
+def as_member(name: str, value: Any, enum_type: Any) -> Any:
     """Returns a member of an enum, given the member or its number."""
     if isinstance(value, enum_type):
         return value
@@ -213,7 +212,7 @@ def as_python(value: Any) -> str:
     if type(value) is int and value.bit_length() > 128:  # no legal value has more
         return f"about {'-' * (value < 0)}2^{value.bit_length() - 1}"
     try:
-        return one_line(repr(value), 60)
+        return shortened(" ".join(repr(value).split()))
     except ValueError:  # there is such an integer inside
         return f"too long to show (of type {type(value).__name__})"
 

@@ -17,10 +17,10 @@ from dmljax._arguments import (
     as_integer,
     as_scalar,
     as_sizes,
+    cast_array,
     check_x64,
     drop_weak_type,
     is_integer,
-    saturate,
     unwrap_array,
 )
 from dmljax._call import check_elements, compiled
@@ -282,7 +282,7 @@ def _spread(row: Array, column: Array, begin: Array, end: Array) -> Any:
         unsigned = np.dtype(f"uint{8 * itemsize}")
         bits_ordered = begin.astype(unsigned) <= end.astype(unsigned)
         is_ordered = jnp.where((begin < 0) == (end < 0), bits_ordered, begin < 0)
-    scalars = is_ordered, *(saturate(n, row.dtype) for n in (begin, end))
+    scalars = is_ordered, *(cast_array(n, row.dtype) for n in (begin, end))
     is_ordered, begin, end = (
         lax.broadcast_in_dim(scalar, row.shape, (), out_sharding=sharding)
         for scalar in scalars

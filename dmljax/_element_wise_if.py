@@ -20,7 +20,6 @@ from dmljax._arguments import (
     convert,
     drop_weak_type,
     from_python,
-    holds,
 )
 from dmljax._call import compiled
 from dmljax._check import ArgumentError, ArgumentTypeError, public, require_same, show
@@ -129,7 +128,7 @@ def _element_wise_if(
     # We suggest a cast of the scalar, because the array may be large. For two arrays,
     # we suggest a cast to the type that holds the values of both.
     remedy = cast_hint(b_name.split()[0], b.dtype, a.dtype)
-    if a.ndim == 0 or (b.ndim > 0 and holds(b.dtype, a.dtype)):
+    if a.ndim == 0 or (b.ndim > 0 and np.can_cast(a.dtype, b.dtype)):
         remedy = cast_hint(a_name.split()[0], a.dtype, b.dtype)
     require_same("data types", {b_name: b.dtype, a_name: a.dtype}, remedy)
     sizes = {condition_name: condition.shape, a_name: a.shape, b_name: b.shape}

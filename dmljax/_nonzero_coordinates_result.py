@@ -24,9 +24,9 @@ from dmljax._arguments import (
     TURN_ON_X64,
     as_array,
     as_scalar,
+    cast_array,
     cast_hint,
     drop_weak_type,
-    saturate,
     unwrap_array,
 )
 from dmljax._call import check_elements, compiled
@@ -41,8 +41,8 @@ from dmljax._check import (
 )
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import add_rows, read_rows, write_rows
-from dmljax._sharding import by_xla, divided_axes, explicit_mesh, without_residuals
-from dmljax._types import MAX_ELEMENTS, constant, x64_enabled
+from dmljax._sharding import by_xla, divided_axes, explicit_mesh
+from dmljax._types import MAX_ELEMENTS, constant
 
 INDEX_BY_HAND = "write x[tuple(jnp.moveaxis(coordinates, -1, 0))]"
 # The errors of methods for a result without the sizes of the searched array. The key
@@ -357,7 +357,7 @@ def _exceeds(count: Array, rows: int) -> Array:
 @compiled("rows")
 def _excess(count: Array, rows: int) -> Array:
     most = constant(rows, np.uint32)
-    return saturate(jnp.maximum(count, most) - most, jnp.result_type(int))
+    return cast_array(jnp.maximum(count, most) - most, jnp.result_type(int))
 
 
 def _is_known(value: Any) -> bool:
@@ -531,7 +531,8 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
     # symbolic sizes to be below 2^31.
     indexed = [*x.shape[: len(leading)], rows]
     integers = [size for size in indexed if isinstance(size, int)]
-    if max(integers, default=0) >= 2**31 and not x64_enabled():
+    index_type = jax.dtypes.canonicalize_dtype(np.int64)
+    if max(integers, default=0) > np.iinfo(index_type).max:
         raise ArgumentError(
             f"{name} has sizes {show(x.shape)}, and there are {rows} "
             "rows; indices of 2^31 and more need JAX's x64 mode. "
@@ -665,7 +666,7 @@ def _over_mesh(
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is not None:
         sharding = NamedSharding(mesh, PartitionSpec(*spec))
-        run = without_residuals(by_xla(run, mesh, sharding))
+        run = jax.checkpoint(by_xla(run, mesh, sharding))  # see `over_explicit_mesh`
     return run(*operands)
 
 

@@ -35,7 +35,6 @@ from jax.sharding import AxisType, PartitionSpec, get_abstract_mesh
 
 from dmljax._check import surely_le
 from dmljax._nonzero_forms import WRITE_ONCE
-from dmljax._sharding import without_residuals
 from dmljax._types import constant
 
 Index = tuple[Array, ...]  # for each searched dimension, the coordinates of the rows
@@ -49,7 +48,8 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     `fill` has the type of `x`, and is broadcast.
     """
     if 0 not in x.shape:
-        read = without_residuals(_read) if _has_explicit_axes() else _read
+        # Residuals could be sharded over explicit axes: see `over_explicit_mesh`.
+        read = jax.checkpoint(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
         # There is nothing to read. The result is made from `x`, to be on its device.

@@ -26,11 +26,6 @@ from dmljax._check import DescriptorError, show
 from dmljax._jax import manual_axes
 from dmljax._types import Form, Outputs
 
-# A function that computes its residuals again for a gradient (jax.checkpoint) keeps
-# none, not even the zeros of a tangent. Inside of a caller's shard_map, JAX can't close
-# over residuals that are sharded over further, explicit axes (jax-ml/jax#29162).
-without_residuals = jax.checkpoint
-
 
 def explicit_mesh(*operands: Array) -> AbstractMesh | None:
     """Returns the mesh of an operand that is sharded over explicit axes, or None."""
@@ -110,7 +105,10 @@ def over_explicit_mesh(
     outputs = operator.types(*operands, **static)
     operand_shardings = _shardings(operator.name, mesh, operands, operand_axes)
     output_shardings = _shardings(operator.name, mesh, outputs, output_axes)
-    run: Form = without_residuals(functools.partial(operator, **static))
+    # Inside of a caller's shard_map, JAX can't close over residuals that are sharded
+    # over further, explicit axes (jax-ml/jax#29162). jax.checkpoint leaves no residuals
+    # for a gradient, not even the zeros of a tangent.
+    run: Form = jax.checkpoint(functools.partial(operator, **static))
     manual: set[str] = set().union(*operand_axes.values())
     all_explicit = {*mesh.axis_types} == {AxisType.Explicit}
     if not by_parts:

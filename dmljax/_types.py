@@ -29,20 +29,16 @@ MAX_ELEMENTS = 2**32 - 1
 WIDE = frozenset(map(np.dtype, ("int64", "uint64", "float64", "complex128")))
 
 
-def x64_enabled() -> bool:
-    """Whether JAX's x64 mode is on, in which JAX has 64-bit types."""
-    return jax.dtypes.canonicalize_dtype(np.int64) == np.int64
-
-
 def keeps_64_bits() -> bool:
     """Whether JAX computes with arrays of 64 bits, and does not truncate them.
 
     JAX keeps 64 bits in x64 mode. Where ``jax_explicit_x64_dtypes`` is "allow", JAX
     keeps the 64 bits of its own arrays, and truncates NumPy's.
     """
-    config: Any = jax.config
-    explicit = getattr(config, "jax_explicit_x64_dtypes", None)  # JAX 0.9.0 lacks it
-    return x64_enabled() or getattr(explicit, "name", "") == "ALLOW"
+    if jax.dtypes.canonicalize_dtype(np.int64) == np.int64:
+        return True
+    explicit = getattr(jax.config, "jax_explicit_x64_dtypes", None)  # not in JAX 0.9.0
+    return getattr(explicit, "name", "") == "ALLOW"
 
 
 def constant(value: Any, dtype: np.dtype | type) -> Any:
@@ -54,7 +50,7 @@ def constant(value: Any, dtype: np.dtype | type) -> Any:
         return jnp.asarray(value, dtype)
     if isinstance(value, int):
         value = np.dtype(dtype).type(value)
-    if value.dtype not in WIDE or x64_enabled():
+    if jax.dtypes.canonicalize_dtype(value.dtype) == value.dtype:
         return value
     with jax.enable_x64(True):
         return jnp.asarray(value)
@@ -66,7 +62,7 @@ def x64_mode_of(array: Array) -> Any:
     JAX may lower a form with 64-bit elements outside of its x64 mode: in another
     thread, or after the context of the trace has ended.
     """
-    return jax.enable_x64(array.dtype.itemsize >= 8 or x64_enabled())
+    return jax.enable_x64(True) if array.dtype in WIDE else contextlib.nullcontext()
 
 
 @contextlib.contextmanager
@@ -78,7 +74,7 @@ def index_mode(*sizes: int) -> Iterator[np.dtype]:
     """
     # We prefer int32: 64-bit arithmetic is slow on GPUs and TPUs.
     wide = any(isinstance(size, int) and size >= 2**31 for size in sizes)
-    with jax.enable_x64(wide or x64_enabled()):
+    with jax.enable_x64(True) if wide else contextlib.nullcontext():
         yield np.dtype(np.int64 if wide else np.int32)
 
 

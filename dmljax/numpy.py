@@ -66,7 +66,6 @@ from dmljax._arguments import (
     drop_weak_type,
     from_python,
     is_integer,
-    saturate,
     unwrap_array,
 )
 from dmljax._call import check_elements, compiled
@@ -97,7 +96,6 @@ from dmljax._types import (
     WIDE,
     constant,
     keeps_64_bits,
-    x64_enabled,
 )
 
 __all__ = [
@@ -261,7 +259,7 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
         if not decide_le(0, width):
             widths = [*zip(starts, ends, strict=True)]
             raise ArgumentError(f"pad_width is {widths}; none may be negative.")
-    value = cast_array(jnp.asarray(values), x.dtype)
+    value = _cast_or_wrap(jnp.asarray(values), x.dtype)
     if value.ndim == 0:
         return as_weak_as(x, padding(x, starts, ends, mode=mode, value=value))
     before, after = _split_sides("constant_values", value, x.ndim)
@@ -647,7 +645,7 @@ def _gather_slices(
     length, *sizes = values.shape
     check_elements((rows, *sizes))
     try:
-        filling = jnp.broadcast_to(cast_array(fill, values.dtype), (1, *sizes))
+        filling = jnp.broadcast_to(_cast_or_wrap(fill, values.dtype), (1, *sizes))
     except ValueError:
         raise ArgumentError(
             f"fill_value has sizes {show(fill.shape)}; it must be a scalar, or "
@@ -744,7 +742,7 @@ def as_bound(k: Any, offset: int = 0) -> Any:
 
 @compiled("offset")
 def _saturated_sum(k: Array, offset: int) -> Array:
-    diagonal = saturate(k, np.dtype(np.int32))
+    diagonal = cast_array(k, np.dtype(np.int32))
     return lax.min(diagonal, np.int32(INT32_MAX - offset)) + offset
 
 
@@ -834,6 +832,12 @@ def _weakened(x: Array, result: Array) -> Array:
     return weak
 
 
+def _cast_or_wrap(array: Array, dtype: np.dtype) -> Array:
+    """Converts like jax.numpy: integers wrap around, and floats saturate."""
+    cast = lax.convert_element_type if is_integer(array.dtype) else cast_array
+    return cast(array, dtype)
+
+
 def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
     """Returns `value` as an array of the type that JAX gives it, or refuses a list.
 
@@ -861,7 +865,7 @@ def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
     number = as_number(value)
     if number is None:
         return _as_canonical(argument, value)
-    limit = 2 ** (63 if x64_enabled() else 31)
+    limit = jnp.iinfo(jax.dtypes.canonicalize_dtype(np.int64)).max + 1
     if type(number) is int and not -limit <= number < limit:
         return from_python(argument, number, dtype)
     return number

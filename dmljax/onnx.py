@@ -37,7 +37,6 @@ from dmljax._arguments import (
     check_x64,
     drop_weak_type,
     is_integer,
-    saturate,
     unwrap_array,
 )
 from dmljax._call import check_elements, compiled
@@ -446,4 +445,4 @@ def _as_fill(value: Any) -> Array:
         raise ArgumentTypeError(
             f"fill_value is of type {array.dtype}; it must be an integer."
         )
-    return saturate(jnp.asarray(array), jnp.result_type(int))
+    return cast_array(jnp.asarray(array), jnp.result_type(int))

@@ -1,11 +1,12 @@
 """The types of indices."""
 
+import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export
 
-from dmljax._types import index_mode, x64_enabled
+from dmljax._types import index_mode
 
 
 @pytest.mark.parametrize(
@@ -18,10 +19,10 @@ def test_type_of_indices(sizes, dtype):
     with index_mode(*sizes) as integer:
         assert integer == dtype
         assert jnp.arange(2, dtype=integer).dtype == dtype
-    assert not x64_enabled()
+    assert not jax.config.jax_enable_x64
 
 
 def test_type_of_indices_under_x64(x64):
     with index_mode(5) as integer:
         assert integer == np.int32
-        assert x64_enabled()
+        assert jax.config.jax_enable_x64
