@@ -58,11 +58,11 @@ def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
     >>> cast_hint("b", np.dtype("int8"), np.dtype("int32"))
     " Write b.astype('int32')."
     """
-    holds_all = np.can_cast(dtype, wanted)
-    # `np.can_cast` says that float64 holds each int64, and a float8 each int8.
-    if is_integer(dtype) and not is_integer(wanted):
-        holds_all &= bool(jnp.iinfo(dtype).bits <= jnp.finfo(wanted).nmant + 1)
-    if holds_all:
+    fits = np.can_cast(dtype, wanted)
+    # NumPy says that float64 holds each int64, and a float8 each int8.
+    if fits and is_integer(dtype) and not is_integer(wanted):
+        fits = bool(jnp.iinfo(dtype).bits <= jnp.finfo(wanted).nmant + 1)
+    if fits:
         return f" Write {name}.astype('{wanted}')."
     return (
         f" {show(wanted)} does not hold every value of {show(dtype)}: choose a type "
