@@ -28,14 +28,9 @@ from dmljax._model.format import operator_class
 from dmljax._model.output import Targets, print_outputs, show_on, write_outputs
 from dmljax._model.parse import parse_model
 from dmljax._model.program import execute
-from dmljax._model.run import PLATFORMS, find_device
+from dmljax._model.run import find_device
 from dmljax._operators import DESCRIPTORS
 
-# These ask a process to end: a shell's `kill`, and a terminal that closes. Windows has
-# no SIGHUP.
-SIGNALS = [signal.SIGTERM]
-if hasattr(signal, "SIGHUP"):
-    SIGNALS.append(signal.SIGHUP)
 DOCUMENTATION = "documentation: help(dmljax) in Python"
 
 
@@ -70,22 +65,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         _discard(sys.stdout)
         return 1
     except KeyboardInterrupt:
-        _complain("interrupted")
+        _write_error("dmljax: interrupted")
         return 130
     except ModelError as error:
-        _complain(str(error))
+        _write_error(one_line(f"dmljax: {error}", 2000))
         return 2
     except OSError as error:
         # This is about standard output, such as a redirection to a full disk. Errors of
         # a model's own files are ModelErrors.
         _discard(sys.stdout)
-        _complain(f"the output cannot be written: {error.strerror}")
+        _write_error(f"dmljax: the output cannot be written: {error.strerror}")
         return 2
-
-
-def _complain(message: str) -> None:
-    """Prints an error to standard error, in one line."""
-    _write_error(one_line(f"dmljax: {message}", 2000))
 
 
 def _write_error(line: str) -> None:
@@ -130,7 +120,11 @@ def _parser() -> argparse.ArgumentParser:
         metavar="MODEL.json",
         help="model files; - reads one from standard input",
     )
-    argument("--device", choices=PLATFORMS, help="where; JAX's default if absent")
+    argument(
+        "--device",
+        choices=("cpu", "gpu", "tpu"),
+        help="where; JAX's default if absent",
+    )
     argument(
         "--check", action="store_true", help="check the models and do not run them"
     )
@@ -153,9 +147,8 @@ def _parser() -> argparse.ArgumentParser:
         help="how many elements a model may have; 2^28 if absent",
     )
 
-    about = "show the supported ranks and types"
-    argument = add("support", _support, about, "padding")
-    argument("operator", nargs="?", metavar="OPERATOR")
+    argument = add("support", _support, "show the supported ranks and types", "padding")
+    argument("operators", nargs="*", metavar="OPERATOR")
     return parser
 
 
@@ -167,17 +160,16 @@ def _run(arguments: argparse.Namespace) -> None:
     device = find_device(arguments.device)
     if not arguments.output_dir:  # a Path would take it for the current folder
         raise ModelError("--output-dir is empty; write . for the current folder")
-    targets = Targets(Path(arguments.output_dir), not arguments.no_clobber)
-    limit = arguments.max_elements
+    folder = Path(arguments.output_dir)
+    targets = Targets(folder, set() if arguments.no_clobber else None)
     models = []
     for name in arguments.models:
         source = sys.stdin if name == "-" else name
-        models.append((name, parse_model(source, targets, limit)))
-    if arguments.check:
-        for _, model in models:
+        models.append(parse_model(source, targets, arguments.max_elements))
+    for name, model in zip(arguments.models, models, strict=True):
+        if arguments.check:
             _write_error(f"{model.place}: it can run")
-        return
-    for name, model in models:
+            continue
         versions = execute(model, device)
         with _exit_on_signals():
             written = write_outputs(model.shown, versions, targets)
@@ -206,7 +198,9 @@ def _exit_on_signals() -> Iterator[None]:
 
     # Only the main thread may do this. A signal ignored before stays ignored.
     if threading.current_thread() is threading.main_thread():
-        for each in (*SIGNALS, signal.SIGINT):
+        # A shell's `kill`, Ctrl-C, and a terminal that closes. Windows lacks the last.
+        hangup = getattr(signal, "SIGHUP", signal.SIGTERM)
+        for each in (signal.SIGTERM, signal.SIGINT, hangup):
             handler = signal.getsignal(each)
             if handler in (signal.SIG_DFL, signal.default_int_handler):
                 changed[each] = handler
@@ -223,11 +217,8 @@ def _exit_on_signals() -> Iterator[None]:
 
 
 def _support(arguments: argparse.Namespace) -> None:
-    chosen = list(DESCRIPTORS.values())
-    if arguments.operator is not None:
-        chosen = [operator_class(arguments.operator)]
-    tables = [support_markdown(cls.operator, cls.support) for cls in chosen]
-    print("\n\n".join(tables))
+    classes = map(operator_class, arguments.operators or DESCRIPTORS)
+    print(*(support_markdown(c.operator, c.support) for c in classes), sep="\n\n")
 
 
 if __name__ == "__main__":

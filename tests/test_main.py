@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pathlib
-import runpy
 import shutil
 import signal
 import sys
@@ -105,7 +104,10 @@ def test_standard_input(capsys, monkeypatch):
     full.buffer.read.side_effect = MemoryError
     with open(os.open(os.devnull, os.O_WRONLY)) as unreadable:
         for stdin, message in (
-            (stream(b"["), "model on standard input: it is not JSON: line 1, column 2"),
+            (
+                stream(b"["),
+                "model on standard input: it cannot be read as JSON: Expect",
+            ),
             (long, "on standard input: it has more than 16777216 bytes."),
             (full, "model on standard input: there is not enough memory"),
             (None, "on standard input: it is closed, so there is no"),
@@ -342,7 +344,7 @@ def test_a_handler_of_the_caller_stays(handler, monkeypatch):
 
 def test_windows_has_no_signal_of_a_terminal_that_closes(monkeypatch):
     monkeypatch.delattr(signal, "SIGHUP")
-    assert runpy.run_path(command_line.__file__)["SIGNALS"] == [signal.SIGTERM]
+    assert run() == 0
 
 
 def test_main_in_a_thread(capsys):

@@ -7,14 +7,11 @@ Images are tensors {1, channels, height, width}. Pillow, an extra, reads and wri
 them. We import it only for an image.
 """
 
-import contextlib
 import io
 import math
 import os
-import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import numpy as np
 
@@ -22,13 +19,12 @@ from dmljax._check import (
     LONGEST_PATH,
     ModelError,
     as_python,
-    one_line,
     quoted,
     shortened,
     show,
 )
 from dmljax._directml.tensor import DataType
-from dmljax._model.format import DATA_TYPES, ResourceFields
+from dmljax._model.format import DATA_TYPES, ResourceFields, reporting
 
 # 1 GiB of float32. A run holds about three copies of each resource.
 MOST_ELEMENTS = 2**28
@@ -75,72 +71,48 @@ class Room:
 # Bytes
 
 
-def read_stream(stream: TextIO | None) -> bytes:
-    """Reads the text of a model from standard input."""
-    if stream is None:  # Python's standard input, if the shell has closed it
-        raise ModelError("it is closed, so there is no model to read.")
-    try:
-        content = stream.buffer.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise ModelError(f"it cannot be read: {error.strerror}.") from error
-    _check_length(len(content), "it")
-    return content
-
-
-def read_file(path: Path, what: str, elements: int = 0, remedy: str = "") -> bytes:
-    """Reads the text of a model, or a file of values of some elements at most.
+def read_file(path: Path, what: str, most: int = MOST_BYTES, remedy: str = "") -> bytes:
+    """Reads the text of a model, or a file of values, of `most` bytes at most.
 
     `remedy` ends the message about a path that leads to no file.
     """
     # A device or a pipe may have no end.
     if os.path.exists(path) and not os.path.isfile(path):
         raise ModelError(f"{what} is a folder, a device or a pipe, not a file.{remedy}")
-    try:
+    # A path may have no null character: this is a ValueError.
+    with reporting(f"{what} cannot be read", OSError, ValueError):
         size = os.path.getsize(path)
-        _check_length(size, what, elements)
+        if size > most:
+            raise ModelError(
+                f"{what} has {size} bytes. A text may have {MOST_BYTES}; a file of "
+                "values 8 more for each element for which there is room."
+            )
         with open(path, "rb") as file:
             return file.read(size)
-    except ModelError:  # is a ValueError, too
-        raise
-    except OSError as error:
-        raise ModelError(f"{what} cannot be read: {error.strerror}.") from error
-    except ValueError as error:  # such as a null character, which no path may have
-        raise ModelError(f"{what} is not a path: {error}.") from error
-
-
-def _check_length(size: int, what: str, elements: int = 0) -> None:
-    """Refuses a text of a model, or a file of values, of too many bytes."""
-    most = MOST_BYTES + 8 * elements
-    if size > most:
-        raise ModelError(
-            f"{what} has more than {most} bytes. A text may have {MOST_BYTES}; a file "
-            "of values 8 more for each element for which there is room."
-        )
 
 
 # Values
 
 
-def read_source(
-    name: str, fields: ResourceFields, folder: Path, room: Room
-) -> np.ndarray:
+def read_source(fields: ResourceFields, folder: Path, room: Room) -> np.ndarray:
     """Reads a file, whose path is relative to `folder` or to the current directory.
 
     The ending of the path tells an array, an image and raw data apart.
     """
+    name = fields.initial_values.source_path
     path = folder / name
     # Unlike the methods of a Path, os.path.exists never raises.
     if os.path.exists(name) and not os.path.exists(path):
         path = Path(name)
     source = f"sourcePath {quoted(name, LONGEST_PATH)}"
     what = f"{source} (in {quoted(str(folder), LONGEST_PATH)} or the current directory)"
-    content = read_file(path, what, room.left)
+    content = read_file(path, what, MOST_BYTES + 8 * room.left)
     data_type = fields.initial_values_data_type
     ending = path.suffix.lower()
     if ending == ".npy":
         return _read_npy(content, data_type, source)
     if ending in IMAGES:
-        return _read_image(content, fields.resample_size, data_type, source, room)
+        return _read_image(content, fields, source, room)
     width = data_type.dtype.itemsize
     if len(content) % width:
         raise ModelError(
@@ -151,31 +123,13 @@ def read_source(
     return np.frombuffer(content, data_type.dtype.newbyteorder("<"))
 
 
-def _check_image_type(data_type: DataType) -> None:
-    """Requires a data type for images."""
+def import_pillow(data_type: DataType) -> Any:
+    """Requires a data type for images, and Pillow."""
     if data_type.name not in ("FLOAT64", "FLOAT32", "FLOAT16", "UINT8"):
         raise ModelError(
             f"an image has data type {data_type.name}; it must be one of FLOAT64, "
             "FLOAT32, FLOAT16, UINT8."
         )
-
-
-@contextlib.contextmanager
-def converting(what: str) -> Iterator[None]:
-    """Makes a ModelError of every exception of a decoder or an encoder."""
-    try:
-        yield
-    except ModelError:
-        raise
-    except Exception as error:  # a damaged file makes decoders raise almost anything
-        # Pillow writes "<... object at 0x...>" where a file has no name.
-        text = re.sub(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>", "", str(error))
-        reason = one_line(text, 120) or type(error).__name__
-        raise ModelError(f"{what} cannot be converted: {reason}") from error
-
-
-def import_pillow() -> Any:
-    """Imports Pillow. If it is missing, a ModelError says what to install."""
     try:
         from PIL import Image
     except ImportError:
@@ -187,7 +141,8 @@ def import_pillow() -> Any:
 
 def _read_npy(content: bytes, data_type: DataType, source: str) -> np.ndarray:
     """Reads an array of type `data_type`, or of any type for UNKNOWN."""
-    with converting(source):
+    # A damaged file makes decoders raise almost anything.
+    with reporting(f"{source} cannot be converted", Exception):
         array = np.lib.format.read_array(io.BytesIO(content), allow_pickle=False)
     if array.dtype == bool:
         array = array.astype(np.uint8)
@@ -206,31 +161,27 @@ def _read_npy(content: bytes, data_type: DataType, source: str) -> np.ndarray:
 
 
 def _read_image(
-    content: bytes,
-    resample: tuple[int, ...],
-    data_type: DataType,
-    source: str,
-    room: Room,
+    content: bytes, fields: ResourceFields, source: str, room: Room
 ) -> np.ndarray:
     """Reads the pixels in the order of {1, channels, height, width}.
 
     A UINT8 is a value of the file, 0 to 255. Floats are in [0, 1].
     """
-    _check_image_type(data_type)
+    data_type = fields.initial_values_data_type
+    library = import_pillow(data_type)
     modes = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's, by the count of channels
+    resample = fields.resample_size
     fits = len(resample) == 4 and resample[0] == 1 and resample[1] in modes
     if resample and not fits:
         raise ModelError(
             f"the field 'resampleSize' is {show(resample)}; it must be "
             "{1,channels,height,width} with 1, 3 or 4 channels."
         )
-    library = import_pillow()
-    with converting(source):
+    with reporting(f"{source} cannot be converted", Exception):
         image = library.open(io.BytesIO(content), formats=("PNG", "JPEG"))
         # Pillow would cut them in silence. A tile ends with the mode of its pixels.
-        for tile in image.tile:
-            if ";16" in str(tile[-1]):
-                raise ValueError("its pixels have more than 8 bits")
+        if ";16" in str(image.tile):
+            raise ValueError("its pixels have more than 8 bits")
         channels = 1 if image.mode in ("1", "L") else 3
         if "A" in image.mode or "transparency" in image.info:
             channels = 4
@@ -254,7 +205,7 @@ def check_image(ending: str, sizes: tuple[int, ...], data_type: DataType) -> Non
 
     The sizes may be {H,W}, {C,H,W} or {1,C,H,W}.
     """
-    _check_image_type(data_type)
+    import_pillow(data_type)
     image_format, channels, most = IMAGES[ending]
     batch, channel_count, *size = (1,) * (4 - len(sizes)) + sizes
     if len(sizes) not in (2, 3, 4) or batch != 1 or channel_count not in channels:
@@ -268,23 +219,30 @@ def check_image(ending: str, sizes: tuple[int, ...], data_type: DataType) -> Non
             f"the field 'dimensions' is {show(sizes)}; a {image_format} image has at "
             f"most {most} rows and columns."
         )
-    import_pillow()
 
 
-def encode_image(ending: str, values: np.ndarray) -> bytes:
-    """Encodes an array of sizes that `check_image` accepts.
+def encode(ending: str, values: np.ndarray) -> tuple[bytes, str]:
+    """Returns the content of a file, and its type and sizes for messages.
 
-    Floats are clipped to [0, 1], and NaN becomes black.
+    An image has sizes and a type that `check_image` accepts. Its floats are clipped to
+    [0, 1], and NaN becomes black.
     """
-    if values.dtype != np.uint8:
-        unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
-        values = np.rint(unit * 255).astype(np.uint8)
-    planes = values.reshape(-1, *values.shape[-2:])
-    pixels = planes.transpose(1, 2, 0)
-    if pixels.shape[-1] == 1:
-        pixels = pixels[..., 0]
     file = io.BytesIO()
-    with converting("the image"):
-        image = import_pillow().fromarray(np.ascontiguousarray(pixels))
-        image.save(file, IMAGES[ending][0])
-    return file.getvalue()
+    if ending in IMAGES:
+        from PIL import Image
+
+        if values.dtype != np.uint8:
+            unit = np.clip(np.nan_to_num(values.astype(np.float64)), 0, 1)
+            values = np.rint(unit * 255).astype(np.uint8)
+        height, width = values.shape[-2:]
+        pixels = values.reshape(-1, height, width).transpose(1, 2, 0)
+        if pixels.shape[-1] == 1:
+            pixels = pixels[..., 0]
+        Image.fromarray(pixels).save(file, IMAGES[ending][0])
+        return file.getvalue(), f"{width} x {height}"
+    if ending == ".npy":
+        np.save(file, values, allow_pickle=False)
+        return file.getvalue(), f"{show(values.dtype)} {show(values.shape)}"
+    # Raw files are little-endian on every machine, as the tool's are.
+    content = values.astype(values.dtype.newbyteorder("<")).tobytes()
+    return content, f"{len(content)} raw bytes"

@@ -6,12 +6,13 @@ no descriptor has brings its reader with it.
 
 import contextlib
 import enum
+import re
 import types
 from collections.abc import Iterator, Mapping
 from inspect import Parameter
 from typing import Annotated, Any, NamedTuple
 
-from dmljax._check import DescriptorError, ModelError, listed, quoted
+from dmljax._check import DescriptorError, ModelError, listed, one_line, quoted
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.json import OBJECT, READERS, Reader, integers, read_fields
 from dmljax._directml.struct import fields_of
@@ -36,6 +37,20 @@ def at_place(place: str) -> Iterator[None]:
         raise ModelError(f"{place}: it is nested too deeply.") from error
 
 
+@contextlib.contextmanager
+def reporting(failure: str, *errors: type[Exception]) -> Iterator[None]:
+    """Makes a ModelError of these errors: the failure and its reason."""
+    try:
+        yield
+    except ModelError:  # is a ValueError, too
+        raise
+    except errors as error:
+        # Pillow writes "<... object at 0x...>" where a file has no name.
+        text = re.sub(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>", "", str(error))
+        reason = getattr(error, "strerror", None) or text or type(error).__name__
+        raise ModelError(f"{failure}: {one_line(reason).rstrip('.')}.") from error
+
+
 # The types of fields. A converter returns None for a value of another type.
 
 
@@ -51,11 +66,6 @@ def _data_type(value: Any) -> DataType | None:
 
 
 def _values(value: Any) -> Any:
-    if value == "deferred":
-        raise ModelError(
-            "the field 'initialValues' is 'deferred', which only ONNX dispatchables "
-            "have; give the values."
-        )
     if isinstance(value, list):
         # A list may have millions of elements, and mostly has numbers alone.
         if {int, float}.issuperset(map(type, value)):
@@ -116,15 +126,6 @@ SIZES = Annotated[
 TYPE = Annotated[
     DataType, Reader(f"one of {', '.join(DATA_TYPES)}, UNKNOWN", _data_type)
 ]
-SCALE = Annotated[str, Reader("'scale'", lambda v: v if v == "scale" else None)]
-DESC = Annotated[
-    Any,
-    OBJECT._replace(
-        expected="an object with the fields of the C struct, which may also stand "
-        "beside 'type'"
-    ),
-]
-VALUES = Annotated[Any, Reader("a list or an object", _values)]
 
 
 # The objects. A field has its name in the file, in snake_case. An "ignored" field means
@@ -163,13 +164,15 @@ class SourceFile(NamedTuple):
 class ResourceFields(NamedTuple):
     """A resource in the words of the file."""
 
-    initial_values: VALUES
+    initial_values: Annotated[Any, Reader("a list or an object", _values)]
     # UNKNOWN if the values have types of their own: a list of elements, or a .npy file.
     initial_values_data_type: TYPE = DataType.UNKNOWN
     initial_values_offset_in_bytes: UINT64 = 0
     size_in_bytes: UINT64 | None = None
     resample_size: SIZES = ()  # {1, channels, height, width} of an image
-    resample_mode: SCALE = "scale"
+    resample_mode: Annotated[
+        str, Reader("'scale'", lambda v: v if v == "scale" else None)
+    ] = "scale"
 
 
 class BufferView(NamedTuple):
@@ -204,7 +207,7 @@ class Dispatchable(NamedTuple):
     """An operator, and resources for the tensors that a command leaves out."""
 
     type: str
-    desc: DESC
+    desc: Annotated[Any, OBJECT]
     bindings: BINDINGS = types.MappingProxyType({})
     dml_compile_type: str = ""  # ignored
     execution_flags: ExecutionFlags = ExecutionFlags.NONE  # ignored
@@ -250,10 +253,10 @@ def decode(cls: Any, value: Any, what: str = "it") -> Any:
     return read_fields(cls, OBJECT.read(value, what))
 
 
-def read_type(value: Any) -> str:
-    """Returns the field `type` of an object."""
+def read_type(value: Any) -> Any:
+    """Returns the field `type` of an object, a string."""
     name = OBJECT.read(value, "it").get("type", Parameter.empty)
-    return str(READERS[str].read(name, "the field 'type'"))
+    return READERS[str].read(name, "the field 'type'")
 
 
 def operator_class(name: str) -> type[OperatorDesc]:
@@ -274,8 +277,7 @@ def read_dispatchable(value: Any) -> Dispatchable:
     if fields.get("desc") is None:
         # The fields of the C struct then stand beside `type`.
         beside = [key for key in fields if key not in fields_of(Dispatchable)]
-        if beside:
-            fields["desc"] = {key: fields.pop(key) for key in beside}
+        fields["desc"] = {key: fields.pop(key) for key in beside}
     dispatchable: Dispatchable = read_fields(Dispatchable, fields)
     # `desc` is still an object of JSON, because its fields depend on the operator.
     desc = cls.from_json(dispatchable.desc)

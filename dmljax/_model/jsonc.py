@@ -9,36 +9,30 @@ import re
 from typing import Any, NoReturn
 
 from dmljax._check import ModelError, quoted
+from dmljax._model.format import reporting
 
-# Both patterns match strings first, because "//" in a string begins no comment. All
-# repetitions are possessive (`*+`), so that a search takes linear time for any text.
-STRING = r'"(?:[^"\\]|\\.)*+"?'
-COMMENT = re.compile(rf"{STRING}|(//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)", re.S)
-# We leave a comma with nothing before it, as in [,] or [1,,]: json refuses it.
-COMMA = re.compile(rf"{STRING}|[\[{{,]\s*+,|(,)(?=\s*+[\]}}])", re.S)
+# Comments and trailing commas. A search skips strings, because "//" in a string begins
+# no comment. All repetitions are possessive (`*+`), so that it takes linear time.
+PATTERNS = (
+    r"(//[^\n\r]*+|/\*(?:[^*]|\*(?!/))*+(?:\*/)?)",
+    # We leave a comma with nothing before it, as in [,] or [1,,]: json refuses it.
+    r"[\[{,]\s*+,|(,)(?=\s*+[\]}])",
+)
 
 
 def read_jsonc(content: bytes) -> Any:
     """Reads a text. A ModelError names the line and the column of a mistake."""
     decoder = json.JSONDecoder(object_pairs_hook=unique, parse_constant=_no_constant)
-    try:
+    # Python reads no integer of thousands of digits.
+    with reporting("it cannot be read as JSON", ValueError):
         text = content.decode("utf-8-sig")  # without a byte order mark
         # Most files are plain JSON, so we look for comments only if this fails.
         with contextlib.suppress(json.JSONDecodeError):
             return decoder.decode(text)
-        return decoder.decode(COMMA.sub(_blank, COMMENT.sub(_blank, text)))
-    except json.JSONDecodeError as error:
-        raise ModelError(
-            f"it is not JSON: line {error.lineno}, column {error.colno}: {error.msg}."
-        ) from error
-    except UnicodeDecodeError as error:
-        raise ModelError(
-            f"it is not JSON: byte {error.start} is not UTF-8 text."
-        ) from error
-    except ModelError:  # is a ValueError, too
-        raise
-    except ValueError as error:  # Python reads no integer of thousands of digits
-        raise ModelError("it has an integer of thousands of digits.") from error
+        string = r'"(?:[^"\\]|\\.)*+"?'
+        for pattern in PATTERNS:
+            text = re.sub(f"{string}|{pattern}", _blank, text, flags=re.S)
+        return decoder.decode(text)
 
 
 def _blank(match: re.Match[str]) -> str:

@@ -13,13 +13,13 @@ import math
 import os
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, TextIO
+from typing import Any, NamedTuple
 
 from dmljax._check import LONGEST_PATH, ModelError, listed, quoted, shortened
 from dmljax._directml.descriptor import OperatorDesc
 from dmljax._directml.struct import c_name
 from dmljax._directml.tensor import TensorDesc, TensorFlags
-from dmljax._model.files import Room, read_file, read_stream
+from dmljax._model.files import MOST_BYTES, Room, read_file
 from dmljax._model.format import (
     BufferView,
     Dispatchable,
@@ -32,6 +32,7 @@ from dmljax._model.format import (
     decode,
     read_dispatchable,
     read_type,
+    reporting,
 )
 from dmljax._model.jsonc import read_jsonc, unique
 from dmljax._model.output import Shown, Targets, check_output
@@ -66,14 +67,10 @@ class Model(NamedTuple):
     last: Mapping[str, Version]  # the resources at the end
 
 
-def parse_model(
-    source: str | os.PathLike[str] | TextIO | Mapping[str, Any] | None,
-    targets: Targets,
-    max_elements: int,
-) -> Model:
+def parse_model(source: Any, targets: Targets, max_elements: int) -> Model:
     """Reads and checks a model. A ModelError names the mistake and its place.
 
-    The source is the path of a file, standard input, or a dict.
+    The source is the path of a file, standard input (which may be None), or a dict.
     """
     room = Room(max_elements)
     folder = Path()
@@ -137,18 +134,22 @@ def _commands(place: str, values: list[Any]) -> Iterator[tuple[str, Any]]:
 
 def _load(source: Any) -> Any:
     """Returns the content of a model."""
+    if isinstance(source, Mapping):
+        # Tuples become lists, and keys become names. Unlike a file, a dict may hold NaN
+        # and infinity, and its text has no limit.
+        with reporting("its content is not JSON", TypeError, ValueError):
+            text = json.dumps(dict(source))
+        return json.loads(text, object_pairs_hook=unique)
     if isinstance(source, Path):
         remedy = " On a command line, - reads standard input."
         return read_jsonc(read_file(source, "it", remedy=remedy))
-    if not isinstance(source, Mapping):
-        return read_jsonc(read_stream(source))
-    # A dict is read by way of JSON: tuples become lists, and keys become names. Unlike
-    # a file, a dict may hold NaN and infinity, and its text has no limit.
-    try:
-        text = json.dumps(dict(source))
-    except (TypeError, ValueError) as error:
-        raise ModelError(f"its content is not JSON: {error}.") from error
-    return json.loads(text, object_pairs_hook=unique)
+    if source is None:  # Python's standard input, if the shell has closed it
+        raise ModelError("it is closed, so there is no model to read.")
+    with reporting("it cannot be read", OSError):
+        content = source.buffer.read(MOST_BYTES + 1)
+    if len(content) > MOST_BYTES:
+        raise ModelError(f"it has more than {MOST_BYTES} bytes.")
+    return read_jsonc(content)
 
 
 def _check_names(what: str, parts: Mapping[str, Any], *names: str) -> None:
@@ -178,9 +179,7 @@ def _bind(
     tensors = desc.tensors()
     names = list(map(c_name, tensors))
     for name in sorted(views.keys() ^ set(names)):
-        reason = "it has no binding"
-        if name in views:
-            reason = "there is no such tensor"
+        reason = "there is no such tensor" if name in views else "it has no binding"
         raise ModelError(
             f"tensor {quoted(name)} of {quoted(command.dispatchable)}: {reason}; each "
             f"of its tensors must be bound to a resource: {', '.join(names)}."
@@ -204,7 +203,16 @@ def _bind(
         # With strides of 0, a tensor may have more elements than its resource. The
         # program does not keep them, so each tensor gets the whole limit.
         Room(room.limit).check(math.prod(tensor.sizes), f"tensor '{name}'")
-    _check_apart(desc, bindings)
+    # No page of DirectML says which of two outputs would be left in the same bytes.
+    for fields in itertools.combinations(desc.outputs, 2):
+        first, second = (bindings[field] for field in fields)
+        begin, end = max(first.begin, second.begin), min(first.end, second.end)
+        if first.resource == second.resource and begin < end:
+            both = " and ".join(map(c_name, fields))
+            raise ModelError(
+                f"the outputs {both} are bound to the same part of resource "
+                f"{quoted(first.resource)}; they must not overlap."
+            )
     outputs = [bindings.pop(field) for field in desc.outputs]
     return Dispatch(desc, list(bindings.values()), outputs)
 
@@ -244,18 +252,3 @@ def _place_tensor(
             "must have at least as many."
         )
     return begin, begin + extent
-
-
-def _check_apart(desc: OperatorDesc, bindings: Mapping[str, Binding]) -> None:
-    """Refuses two outputs in the same part of a resource.
-
-    No page of DirectML says which output would be left there.
-    """
-    for names in itertools.combinations(desc.outputs, 2):
-        first, second = (bindings[name] for name in names)
-        apart = first.end <= second.begin or second.end <= first.begin
-        if first.resource == second.resource and not apart:
-            raise ModelError(
-                f"the outputs {' and '.join(map(c_name, names))} are bound to the same "
-                f"part of resource {quoted(first.resource)}; they must not overlap."
-            )

@@ -1,16 +1,15 @@
 """The program of a model: one compiled function of all dispatches."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import Array, lax
 
-from dmljax._check import ModelError, one_line
 from dmljax._directml.strides import read, write
-from dmljax._model.format import at_place
-from dmljax._model.parse import Dispatch, Model
+from dmljax._model.format import at_place, reporting
+from dmljax._model.parse import Model
 from dmljax._model.values import Version
 
 
@@ -20,19 +19,19 @@ def execute(model: Model, device: jax.Device | None) -> dict[Version, np.ndarray
     Returns the elements of resources: initial, shown by commands, and final. An error
     of the compiler or the device is an error of the model.
     """
-    try:
-        # A model is one compiled program, and may have NaNs to move. JAX's settings for
-        # debugging would refuse both, if the caller has turned them on.
-        with jax.disable_jit(False), jax.debug_nans(False), jax.debug_infs(False):
-            buffers = jax.device_put(initial_state(model), device)
-            # JAX returns before the device has finished. device_get raises its errors.
-            written = jax.device_get(jax.jit(program(model))(buffers))
-    except (jax.errors.JaxRuntimeError, MemoryError) as error:
-        raise ModelError(
-            f"{model.place}: the device could not run it: {one_line(str(error))}"
-        ) from error
-    initial = {(name, ""): r.values for name, r in model.resources.items()}
-    return {**initial, **written}
+    failure = f"{model.place}: the device could not run it"
+    # A model is one compiled program, and may have NaNs to move. JAX's settings for
+    # debugging would refuse both, if the caller has turned them on.
+    with (
+        reporting(failure, jax.errors.JaxRuntimeError, MemoryError),
+        jax.disable_jit(False),
+        jax.debug_nans(False),
+        jax.debug_infs(False),
+    ):
+        buffers = jax.device_put(initial_state(model), device)
+        # JAX returns before the device has finished. device_get raises its errors.
+        written = jax.device_get(jax.jit(program(model))(buffers))
+    return {(name, ""): r.values for name, r in model.resources.items()} | dict(written)
 
 
 def initial_state(model: Model) -> dict[str, np.ndarray]:
@@ -65,14 +64,29 @@ def program(
     resources, and each would take time to compile.
     """
     returned = {version for _, version, _ in model.shown.values()}
-    returned |= set(model.last.values())
+    returned.update(model.last.values())
 
     def dmljax_model(initial: dict[str, Array]) -> dict[Version, Array]:
         state = dict(initial)
         versions = {}
         for place, command in model.dispatches.items():
+            arrays = []
+            for tensor, name, begin, end, owned in command.inputs:
+                buffer = initial[name] if owned else state[name]
+                elements = _elements(buffer, tensor.dtype, begin, end)
+                arrays.append(read(tensor, elements))
             with at_place(place):
-                _apply(command, state, initial)
+                results = command.desc.evaluate(*arrays)
+            # Two outputs may lie in a resource: each is written to the last state.
+            for binding, result in zip(command.outputs, results, strict=True):
+                tensor, name, begin, end, _ = binding
+                buffer = state[name]
+                elements = _elements(buffer, tensor.dtype, begin, end)
+                elements = write(tensor, result, elements)
+                written = _reinterpreted(elements, buffer.dtype)
+                width = buffer.dtype.itemsize
+                parts = buffer[: begin // width], written, buffer[end // width :]
+                state[name] = jnp.concatenate(parts)
             # A set has another order in each process, and JAX would not find the
             # program in a persistent cache.
             for name in sorted({binding.resource for binding in command.outputs}):
@@ -86,51 +100,27 @@ def program(
     return dmljax_model
 
 
-def _apply(
-    command: Dispatch, state: dict[str, Array], initial: Mapping[str, Array]
-) -> None:
-    """Runs a dispatch, and replaces the written resources."""
-    arrays = []
-    for tensor, name, begin, end, owned in command.inputs:
-        buffer = initial[name] if owned else state[name]
-        arrays.append(read(tensor, _elements(buffer, tensor.dtype, begin, end)))
-    results = command.desc.evaluate(*arrays)
-    # Two outputs may lie in a resource: each is written to the last state.
-    outputs = zip(command.outputs, results, strict=True)
-    for (tensor, name, begin, end, _), result in outputs:
-        buffer = state[name]
-        elements = _elements(buffer, tensor.dtype, begin, end)
-        written = write(tensor, result, elements)
-        if buffer.dtype != tensor.dtype:
-            written = _reinterpreted(written, buffer.dtype).ravel()
-        start = begin // buffer.dtype.itemsize
-        end = start + written.size
-        state[name] = jnp.concatenate([buffer[:start], written, buffer[end:]])
-
-
 def _elements(buffer: Array, dtype: np.dtype, begin: int, end: int) -> Array:
-    """Returns some bytes of a buffer as elements of a type.
-
-    A buffer bound as another type than its own holds bytes, in little-endian order, as
-    on every platform of JAX.
-    """
+    """Returns some bytes of a buffer as elements of a type."""
     # We take no more elements than a tensor spans. When each dispatch took the rest of
     # the buffer, XLA's compiler for CPUs was slow for some hundred dispatches on one
     # buffer, and then overflowed its stack.
-    width = dtype.itemsize
-    if buffer.dtype == dtype:
-        return buffer[begin // width : end // width]
-    part = buffer[begin:end]
-    if width > 1:
-        part = part.reshape(-1, width)
-    return _reinterpreted(part, dtype)
+    width = buffer.dtype.itemsize
+    return _reinterpreted(buffer[begin // width : end // width], dtype)
 
 
 def _reinterpreted(values: Array, dtype: np.dtype) -> Array:
     """Returns the same bytes as elements of a type.
 
+    One of two different types is the type of bytes, in little-endian order, as on every
+    platform of JAX.
+
     A program may return values and their bytes, too. Without the barrier, XLA's
     compiler for GPUs puts both into one kernel, where a failed check ends the process
     (openxla/xla#47373 is about the same check).
     """
-    return lax.bitcast_convert_type(lax.optimization_barrier(values), dtype)
+    if values.dtype == dtype:
+        return values
+    if dtype.itemsize > 1:
+        values = values.reshape(-1, dtype.itemsize)
+    return lax.bitcast_convert_type(lax.optimization_barrier(values), dtype).ravel()

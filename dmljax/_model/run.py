@@ -14,13 +14,12 @@ import jax
 import numpy as np
 
 from dmljax._arguments import unwrap_integer
-from dmljax._check import ModelError, as_python, one_line, quoted, shortened
+from dmljax._check import as_python, quoted, shortened
 from dmljax._model.files import MOST_ELEMENTS
+from dmljax._model.format import reporting
 from dmljax._model.output import Targets, print_outputs, write_outputs
 from dmljax._model.parse import parse_model
 from dmljax._model.program import execute
-
-PLATFORMS = ("cpu", "gpu", "tpu")
 
 
 def run_model(
@@ -110,24 +109,18 @@ def find_device(device: str | jax.Device | None) -> jax.Device | None:
     if not isinstance(device, str | None) or device == "":
         raise TypeError(
             f"run_model: device is {as_python(device)}; it must be a jax.Device, "
-            f"{', '.join(map(repr, PLATFORMS))} or None."
+            "'cpu', 'gpu', 'tpu' or None."
         )
+    config: Any = jax.config
+    advice = ""
+    if config.jax_platforms:
+        advice = f" with JAX_PLATFORMS={shortened(config.jax_platforms)}; unset it"
     # This starts JAX's backends. If JAX_PLATFORMS names a missing platform, JAX raises
     # either of these errors.
-    try:
+    with reporting(f"JAX finds no device{advice}", RuntimeError, AssertionError):
         jax.local_devices()
-    except (RuntimeError, AssertionError) as error:
-        config: Any = jax.config
-        advice = ""
-        if config.jax_platforms:
-            advice = f" with JAX_PLATFORMS={shortened(config.jax_platforms)}; unset it"
-        reason = one_line(str(error))
-        raise ModelError(f"JAX finds no device{advice}: {reason}") from error
     if device is None:
         return None
-    try:
+    # The text of this error lists the platforms of this machine.
+    with reporting(f"device {quoted(device)} is not present", RuntimeError):
         return jax.local_devices(backend=device)[0]
-    except RuntimeError as error:  # its text lists the platforms of this machine
-        raise ModelError(
-            f"device {quoted(device)} is not present: {one_line(str(error))}"
-        ) from error

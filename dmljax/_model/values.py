@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dmljax._arguments import check_x64
-from dmljax._check import ModelError, as_json, naming, quoted
+from dmljax._check import ModelError, as_json
 from dmljax._directml.tensor import DataType
 from dmljax._model.files import Room, read_source
 from dmljax._model.format import (
@@ -46,10 +46,8 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
             "the initial values have 0 elements; there must be at least one."
         )
     data_type = fields.initial_values_data_type
-    field, what = "initialValuesDataType", "'initialValues'"
     if isinstance(fields.initial_values, SourceFile):  # a .npy file has its own
         data_type = DataType[values.dtype.name.upper()]
-        field, what = "sourcePath", quoted(fields.initial_values.source_path)
     # Without `sizeInBytes`, the bytes of a buffer are rounded up to a multiple of 4, as
     # a tensor's bytes are. Commands do not show the added bytes.
     shown = values.nbytes
@@ -65,8 +63,7 @@ def make_resource(fields: ResourceFields, folder: Path, room: Room) -> Resource:
             f"must be at least {end}."
         )
     room.take(size // values.itemsize)
-    with naming(field):
-        check_x64(what, values.dtype)
+    check_x64("'initialValues'", values.dtype)
     content = np.zeros(size, np.uint8)
     content[offset:end] = values.view(np.uint8)
     shown -= shown % values.itemsize
@@ -88,7 +85,7 @@ def _initial_values(fields: ResourceFields, folder: Path, room: Room) -> np.ndar
     if isinstance(values, list):
         return _as_array(values, data_type, "initialValues")
     if isinstance(values, SourceFile):
-        return read_source(values.source_path, fields, folder, room)
+        return read_source(fields, folder, room)
     room.check(values.value_count, "it")
     if isinstance(values, Repeated):
         value = _as_array(values.value, data_type, "the field 'value'")
@@ -110,8 +107,7 @@ def _as_array(values: Any, data_type: DataType, what: str) -> np.ndarray:
     other numbers past the largest float become infinity.
     """
     dtype = data_type.dtype
-    is_list = isinstance(values, list)
-    numbers = values if is_list else [values]
+    numbers = values if isinstance(values, list) else [values]
     # A list may have millions of elements, and NumPy takes them all at once.
     with contextlib.suppress(OverflowError), np.errstate(over="ignore"):
         if dtype.kind == "f" or {int}.issuperset(map(type, numbers)):
@@ -119,7 +115,7 @@ def _as_array(values: Any, data_type: DataType, what: str) -> np.ndarray:
                 # The tool reads a half as a float32, and so rounds it twice.
                 values = np.array(values, np.float32)
             return np.array(values, dtype)
-    if is_list:
+    if isinstance(values, list):
         # This raises the error of the first element that is wrong.
         for index, value in enumerate(values):
             _as_array(value, data_type, f"{what}[{index}]")

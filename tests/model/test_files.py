@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import dmljax
-from dmljax._model.files import converting
+from dmljax._model.format import reporting
 from tests.model import models as m
 from tests.project.texts import ROOT
 
@@ -142,7 +142,10 @@ def test_images_that_can_not_be_read(folder):
         assert f"sourcePath '{name}' cannot be converted: {reason}" in message
         assert "object at 0x" not in message
     # Fault: an exception without a text has no reason.
-    with pytest.raises(dmljax.ModelError, match="converted: EOFError"), converting("x"):
+    with (
+        pytest.raises(dmljax.ModelError, match="x: EOFError"),
+        reporting("x", EOFError),
+    ):
         raise EOFError
 
 

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from dmljax._directml.json import reader_of
-from dmljax._model.format import SCALE, SIZES, TYPE, UINT64, ExecutionFlags
+from dmljax._model.format import SIZES, TYPE, UINT64, ExecutionFlags, ResourceFields
 from tests.model import models as m
 
 # The types as messages name them, and the fields of each by their paths.
@@ -53,6 +53,7 @@ def test_each_field_has_a_type(path, text):
     assert f"the field '{key}' is {json.dumps(wrong)}; it must be {text}" in message
 
 
+MODE = ResourceFields.__annotations__["resample_mode"]
 FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
 
 
@@ -66,7 +67,7 @@ FLAG = "DML_EXECUTION_FLAG_DISABLE_META_COMMANDS"
         (SIZES, [[], [1, 2**32 - 1]], [[0], [2**32], [1.0], [True], 1]),
         (tuple[int, ...], [[-1, 2**70]], [[1.0], ["1"], 1]),
         (ExecutionFlags, [FLAG, [], [FLAG, "NONE"]], [1, [1], "none", ["FAST"]]),
-        (SCALE, ["scale"], ["SCALE", ["scale"], {}]),
+        (MODE, ["scale"], ["SCALE", ["scale"], {}]),
         (TYPE, ["UNKNOWN", "DML_TENSOR_DATA_TYPE_INT8"], ["INT4", "int8", 1, ["INT8"]]),
     ],
 )

@@ -79,7 +79,7 @@ def test_arrays_and_raw_data(folder):
         ("r.npy", {"dimensions": [2, 3]}, "'dimensions' is {2,3}, 6 elements, while"),
         ("r.npy", {"dimensions": [1] * 64 + [5]}, "at most 64 dimensions."),
         ("/dev/null", {}, "is there already, and is not a file."),
-        ("a\0b", {}, "is not a path: "),
+        ("a\0b", {}, "cannot be written: embedded null byte"),
         ("x" * 300, {}, "x' cannot be written: File name too long."),
         ("kept.bin/r.npy", {}, "is in a folder that does not exist; it is relative to"),
     ],

@@ -56,7 +56,11 @@ BOUND = "bindings.InputTensor"
         ("pad.type", ..., "dispatchable 'pad': the field 'type' is missing; it must"),
         ("pad.flags", "NONE", "there is no field 'flags'; the fields are type, desc,"),
         ("pad.\x1b[2J", 1, r"there is no field '\x1b[2J'; the fields are type, desc,"),
-        ("pad.desc", ..., "the field 'desc' is missing; it must be an object with the"),
+        (
+            "pad.desc",
+            ...,
+            "the field 'desc.InputTensor' is missing; it must be an obje",
+        ),
         ("pad.bindings", {"A": "x"}, "'pad': the resource 'x' is not in the model; it"),
         ("pad.desc.OutputTensor.Sizes", [6], "PADDING: mismatched tensor sizes"),
         ("commands", [7], "model, command 1: it is 7; it must be an object."),

@@ -129,5 +129,5 @@ def test_an_error_of_the_device(error, monkeypatch):
 
     monkeypatch.setattr(jax, "device_put", refuse)
     assert m.refusal(m.padding_model()) == (
-        "model: the device could not run it: RESOURCE_EXHAUSTED: out of memory"
+        "model: the device could not run it: RESOURCE_EXHAUSTED: out of memory."
     )

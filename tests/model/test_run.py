@@ -81,4 +81,4 @@ def test_jax_without_a_device(error, monkeypatch):
     monkeypatch.setattr(jax, "local_devices", refuse)
     message = m.refusal(m.padding_model())
     assert message.startswith("JAX finds no device")
-    assert message.endswith(": no platform")
+    assert message.endswith(": no platform.")
