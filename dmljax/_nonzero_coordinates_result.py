@@ -38,13 +38,13 @@ from dmljax._check import (
     require_same,
     shortened,
     show,
+    surely_le,
 )
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import add_rows, read_rows, write_rows
 from dmljax._sharding import by_xla, divided_axes, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, constant
 
-INDEX_BY_HAND = "write x[tuple(jnp.moveaxis(coordinates, -1, 0))]"
 # The errors of methods for a result without the sizes of the searched array. The key
 # says how the sizes were lost.
 LOST = {
@@ -52,7 +52,8 @@ LOST = {
         "this result has lost the sizes of the searched array: it was made of two "
         "arrays, by hand or by a library such as flax.serialization or optree. If no "
         "valid coordinates repeat, write jax.tree.unflatten(jax.tree.structure(kept), "
-        f"result), where kept is the result of the search. Otherwise {INDEX_BY_HAND}."
+        "result), where kept is the result of the search. Otherwise write "
+        "x[tuple(jnp.moveaxis(coordinates, -1, 0))]."
     ),
     "descriptor": (
         "a descriptor returned this result, and its tensors may have other sizes than "
@@ -60,7 +61,8 @@ LOST = {
     ),
     "replaced": (
         "the coordinates of this result were replaced, and may repeat an element, "
-        f"which a search never does. To read with repeats, {INDEX_BY_HAND}."
+        "which a search never does. To read with repeats, write "
+        "x[tuple(jnp.moveaxis(coordinates, -1, 0))]."
     ),
 }
 
@@ -156,7 +158,8 @@ parts=None)
         >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
         True
         """
-        return _exceeds(self.count, self._rows)
+        overflow, _ = _excess(self.count, self._rows)
+        return overflow
 
     @property
     def dropped(self) -> Array:
@@ -169,7 +172,8 @@ parts=None)
         >>> dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).dropped
         Array(1, dtype=int32)
         """
-        return _excess(self.count, self._rows)
+        _, dropped = _excess(self.count, self._rows)
+        return dropped
 
     @property
     def _rows(self) -> int:
@@ -239,25 +243,22 @@ parts=None)
         >>> kept.take({"a": jnp.array([1, 2, 3]), "b": jnp.array([4, 5, 6])})
         {'a': Array([1, 3, 0], dtype=int32), 'b': Array([4, 6, 0], dtype=int32)}
         """
-        names, leaves, tree = _leaves("x", x)
-        arrays = list(map(as_array, names, leaves))
+        arrays = _arrays("x", x)
+
+        def scalar(keys: Any, array: Any, fill: Any) -> Any:
+            path = jax.tree_util.keystr(keys)
+            name = f"fill_value (of x{path})" if path else "fill_value"
+            return as_scalar(name, fill, array.dtype, owner=f"x{path}")
+
         # With None, the program makes zeros itself: no scalar is sent to the device.
-        scalars: list[Any] | None = None
+        scalars = None
         if not (type(fill_value) is int and fill_value == 0):
-            fill_names, fills, fill_tree = _leaves("fill_value", fill_value)
-            is_single = fill_names == ["fill_value"]
-            if is_single and fill_tree != tree:  # one scalar for every array
-                fill_names = [f"fill_value (of {name})" for name in names]
-                fills *= len(names)
-            else:
-                _check_tree("fill_value", fill_tree, tree, " or be a scalar")
-            scalars = [
-                as_scalar(fill_name, fill, array.dtype, owner=name)
-                for fill_name, fill, name, array in zip(
-                    fill_names, fills, names, arrays, strict=True
-                )
-            ]
-        return tree.unflatten(_take(self, arrays, scalars, tuple(names)))
+            fills = unwrap_array(fill_value)
+            if jax.tree_util.all_leaves([fills]):  # one scalar for every array
+                fills = jax.tree.map(lambda _: fill_value, arrays)
+            _check_tree("fill_value", fills, arrays, " or be a scalar")
+            scalars = jax.tree.map_with_path(scalar, arrays, fills)
+        return _take(self, arrays, scalars)
 
     @overload
     def put(
@@ -350,14 +351,11 @@ _valid = compiled("rows")(valid_rows)
 
 
 @compiled("rows")
-def _exceeds(count: Array, rows: int) -> Array:
-    return jnp.greater(count, constant(rows, np.uint32))
-
-
-@compiled("rows")
-def _excess(count: Array, rows: int) -> Array:
+def _excess(count: Array, rows: int) -> tuple[Array, Array]:
+    """Returns whether the count exceeds the number of rows, and by how much."""
     most = constant(rows, np.uint32)
-    return cast_array(jnp.maximum(count, most) - most, jnp.result_type(int))
+    excess = jnp.maximum(count, most) - most
+    return jnp.greater(count, most), cast_array(excess, jnp.result_type(int))
 
 
 def _is_known(value: Any) -> bool:
@@ -381,26 +379,29 @@ def _brief(value: Any, most: int = 8) -> str:
 # TREES OF ARRAYS
 
 
-def _leaves(argument: str, tree: Any) -> tuple[list[str], list[Any], Any]:
-    """Returns the names and the leaves of a tree, and its structure.
+def _is_wrapper(node: Any) -> bool:
+    # A wrapper such as nnx.Param is a leaf, even if it is a pytree for JAX.
+    return unwrap_array(node) is not node
 
-    Names are in a caller's words: "x" for a lone array, or "x['a']".
+
+def _arrays(argument: str, tree: Any) -> Any:
+    """Returns a tree of arrays.
+
+    Errors name a leaf in a caller's words: "x" for a lone array, or "x['a']".
     """
 
-    def is_leaf(node: Any) -> bool:
-        # A wrapper such as nnx.Param is a leaf, even if it is a pytree for JAX. So is a
-        # lone None, which `as_array` then refuses by its name.
-        return unwrap_array(node) is not node or (node is None and tree is None)
+    def convert(keys: Any, leaf: Any) -> Any:
+        return as_array(argument + jax.tree_util.keystr(keys), leaf)
 
-    paths, structure = jax.tree.flatten_with_path(tree, is_leaf=is_leaf)
-    names = [argument + jax.tree_util.keystr(path) for path, _ in paths]
-    return names, [leaf for _, leaf in paths], structure
+    if tree is None:  # for JAX, a tree without leaves
+        tree = as_array(argument, tree)  # an error
+    return jax.tree.map_with_path(convert, tree, is_leaf=_is_wrapper)
 
 
-def _check_tree(
-    argument: str, structure: Any, of_x: Any, alternative: str = ""
-) -> None:
+def _check_tree(argument: str, tree: Any, x: Any, alternative: str = "") -> None:
     """Requires the structure of `x`. The message ends with the `alternative`."""
+    structure: Any = jax.tree.structure(tree, is_leaf=_is_wrapper)
+    of_x = jax.tree.structure(x)
     if structure != of_x:
         raise ArgumentError(
             f"{argument} is a tree {shortened(str(structure), 90)}, while x is "
@@ -413,52 +414,56 @@ def _written(
     nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any, where: Any
 ) -> Any:
     """Returns `x` with `rows`, which the verb "put" writes and "add" adds."""
-    names, leaves, tree = _leaves("x", x)
-    row_names, row_leaves, row_tree = _leaves("rows", rows)
-    _check_tree("rows", row_tree, tree)
-    arrays = list(map(as_array, names, leaves))
-    row_arrays = list(map(as_array, row_names, row_leaves))
-    name_pairs = tuple(zip(names, row_names, strict=True))
+    arrays = _arrays("x", x)
+    _check_tree("rows", rows, arrays)
+    row_arrays = _arrays("rows", rows)
     if where is not None:
         where = as_array("where", where)
-    return tree.unflatten(_write(nonzero, arrays, row_arrays, where, verb, name_pairs))
+        if where.dtype != np.bool_:
+            raise ArgumentTypeError(
+                f"where has data type {show(where.dtype)}; it must be bool. "
+                "Write where != 0."
+            )
+    return _write(nonzero, arrays, row_arrays, where, verb)
 
 
 # TAKE, PUT AND ADD
 
 
-@compiled("names")
-def _take(
-    nonzero: NonzeroCoordinates,
-    arrays: Sequence[Array],
-    fills: Sequence[Array] | None,
-    names: tuple[str, ...],
-) -> list[Array]:
-    results = []
-    if fills is None:
-        fills = [jnp.zeros((), x.dtype) for x in arrays]
-    for name, x, fill in zip(names, arrays, fills, strict=True):
-        sizes = _sizes_of_take(nonzero, name, x)
+@compiled()
+def _take(nonzero: NonzeroCoordinates, arrays: Any, fills: Any) -> Any:
+    def take(keys: Any, x: Array, fill: Array) -> Array:
+        sizes = _sizes_of_take(nonzero, f"x{jax.tree_util.keystr(keys)}", x)
         check_elements(sizes)
         spec = _rows_spec(x, nonzero, sizes)
-        operands = nonzero, drop_weak_type(x), fill
-        results.append(_over_mesh(read_rows, sizes, spec, *operands))
-    return results
+        return _over_mesh(read_rows, sizes, spec, nonzero, drop_weak_type(x), fill)
+
+    if fills is None:
+        fills = jax.tree.map(lambda x: jnp.zeros((), x.dtype), arrays)
+    return jax.tree.map_with_path(take, arrays, fills)
 
 
-@compiled("verb", "name_pairs")
+@compiled("verb")
 def _write(
     nonzero: NonzeroCoordinates,
-    arrays: Sequence[Array],
-    row_arrays: Sequence[Array],
+    arrays: Any,
+    row_arrays: Any,
     where: Array | None,
     verb: str,
-    name_pairs: tuple[tuple[str, str], ...],
-) -> list[Array]:
-    if where is not None:
-        _check_flags(where, nonzero.coordinates.shape[:-1])
-    results = []
-    for (name, row_name), x, rows in zip(name_pairs, arrays, row_arrays, strict=True):
+) -> Any:
+    if where is not None and where.shape != nonzero.coordinates.shape[:-1]:
+        sizes_of_flags = nonzero.coordinates.shape[:-1]  # (K,), or (.., P, K)
+        remedy = " For flags of the elements of x, write where=kept.take(flags)."
+        if where.shape in ((), sizes_of_flags[-1:]):
+            remedy = " Write jnp.broadcast_to(where, kept.valid.shape)."
+        raise ArgumentError(
+            f"where has sizes {show(where.shape)}; it must have "
+            f"{show(sizes_of_flags)}, one flag per row.{remedy}"
+        )
+
+    def write(keys: Any, x: Array, rows: Array) -> Array:
+        path = jax.tree_util.keystr(keys)
+        name, row_name = f"x{path}", f"rows{path}"
         sizes_of_take = _sizes_of_take(nonzero, name, x)
         call_of_take = f"take({name}) for {name} of sizes {show(x.shape)}"
         remedy = ""
@@ -474,31 +479,14 @@ def _write(
             raise ArgumentTypeError(
                 f"{name} has bools, which have no sum. Write {name}.astype(int)."
             )
-        result = drop_weak_type(x)
-        if 0 not in x.shape + rows.shape:
-            write: Any = add_rows if verb == "add" else write_rows
-            spec = jax.typeof(x).sharding.spec
-            operands = nonzero, result, drop_weak_type(rows), where
-            result = _over_mesh(write, x.shape, spec, *operands)
-        results.append(result)
-    return results
+        x, rows = drop_weak_type(x), drop_weak_type(rows)
+        if 0 in x.shape + rows.shape:
+            return x
+        function: Any = add_rows if verb == "add" else write_rows
+        spec = jax.typeof(x).sharding.spec
+        return _over_mesh(function, x.shape, spec, nonzero, x, rows, where)
 
-
-def _check_flags(where: Array, sizes: tuple[int, ...]) -> None:
-    """Requires bools of these `sizes`, (K,) or (.., P, K): one for each row."""
-    if where.dtype != np.bool_:
-        raise ArgumentTypeError(
-            f"where has data type {show(where.dtype)}; it must be bool. "
-            "Write where != 0."
-        )
-    if where.shape != sizes:
-        remedy = " For flags of the elements of x, write where=kept.take(flags)."
-        if where.shape in ((), sizes[-1:]):
-            remedy = " Write jnp.broadcast_to(where, kept.valid.shape)."
-        raise ArgumentError(
-            f"where has sizes {show(where.shape)}; it must have "
-            f"{show(sizes)}, one flag per row.{remedy}"
-        )
+    return jax.tree.map_with_path(write, arrays, row_arrays)
 
 
 def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, ...]:
@@ -509,7 +497,13 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
     """
     batch, searched = _batch_and_searched_sizes(nonzero)
     leading = batch + searched
-    if x.ndim < len(leading) or not all(map(same_size, leading, x.shape)):
+    # A size is a string if it was symbolic in the search. "n" fits any number: a search
+    # may have run with n = 4, and its result may go to a program where this size is 4.
+    fits = [
+        str(size) == str(wanted) or (type(wanted), type(size)) == (str, int)
+        for wanted, size in zip(leading, x.shape, strict=False)
+    ]
+    if x.ndim < len(leading) or not all(fits):
         text = (
             f"{name} has sizes {show(x.shape)}; it must begin with "
             f"{show(leading)}, the sizes of the array that was searched."
@@ -529,30 +523,14 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
     # Without x64 mode, JAX indexes with int32, and would wrap a larger index in
     # silence. `put` and gradients also use the number of a row as an index. JAX takes
     # symbolic sizes to be below 2^31.
-    indexed = [*x.shape[: len(leading)], rows]
-    integers = [size for size in indexed if isinstance(size, int)]
-    index_type = jax.dtypes.canonicalize_dtype(np.int64)
-    if max(integers, default=0) > np.iinfo(index_type).max:
+    too_many = np.iinfo(jnp.result_type(int)).max + 1
+    if any(surely_le(too_many, size) for size in (*x.shape[: len(leading)], rows)):
         raise ArgumentError(
             f"{name} has sizes {show(x.shape)}, and there are {rows} "
             "rows; indices of 2^31 and more need JAX's x64 mode. "
             f"{TURN_ON_X64}."
         )
     return (*batch_and_parts, rows, *x.shape[len(leading) :])
-
-
-def same_size(searched: int | str, size: Any) -> bool:
-    """Whether `size` may equal the searched size, a string if it was symbolic.
-
-    A string matches any number: a search with the symbolic size "n" may have run with
-    n = 4, and its result may go to a program where this size is 4.
-
-    >>> same_size(4, 4), same_size("n", 4), same_size(4, 5)
-    (True, True, False)
-    """
-    if isinstance(searched, str) and isinstance(size, int):
-        return True
-    return str(searched) == str(size)
 
 
 def _batch_and_searched_sizes(
@@ -673,14 +651,15 @@ def _over_mesh(
 # A PYTREE
 
 
-def _flatten(nonzero: NonzeroCoordinates) -> tuple[Any, Any]:
-    keys = map(jax.tree_util.GetAttrKey, nonzero._fields)
-    return tuple(zip(keys, nonzero, strict=True)), nonzero._static
-
-
 jax.tree_util.register_pytree_with_keys(
     NonzeroCoordinates,
-    _flatten,
+    lambda nonzero: (
+        [
+            (jax.tree_util.GetAttrKey(name), getattr(nonzero, name))
+            for name in nonzero._fields
+        ],
+        nonzero._static,
+    ),
     lambda static, outputs: nonzero_result(outputs, static),
 )
 # Without this registration JAX can't serialize an exported program that takes or

@@ -64,8 +64,8 @@ DOCUMENTED = {
         AbstractMesh AxisType NamedSharding PartitionSpec Sharding auto_axes
         get_abstract_mesh
     """,
-    "jax.tree": "flatten_with_path leaves map structure unflatten",
-    "jax.tree_util": "GetAttrKey keystr register_pytree_with_keys",
+    "jax.tree": "leaves map map_with_path structure unflatten",
+    "jax.tree_util": "GetAttrKey all_leaves keystr register_pytree_with_keys",
     "jax.typing": "ArrayLike DTypeLike",
 }
 # A test of JAX itself compares all names of these modules with their pages, except the

@@ -604,7 +604,7 @@ def test_wrong_leaves():
         refused(tree, method, x, MASK)
     for fill, text in (
         (0.5, "fill_value (of x['b']) is 0.5; INT8"),
-        ({"a": 0, "b": 0.5}, "fill_value['b'] is 0.5; INT8"),
+        ({"a": 0, "b": 0.5}, "fill_value (of x['b']) is 0.5; INT8"),
         ([0], "it must have the same structure or be a scalar"),
     ):
         refused(text, kept.take, x, fill_value=fill)
