@@ -180,8 +180,7 @@ def as_array(name: str, value: Any, *, strict: bool = False) -> Array | np.ndarr
     check_numbers(name, "has elements of type", array.dtype)
     if strict and has_type:
         check_x64(name, array.dtype)
-        kept: Array | np.ndarray = constant(array, array.dtype)
-        return kept
+        return constant(array, array.dtype)
     return _narrow(name, array)
 
 
@@ -237,8 +236,7 @@ def as_scalar(
     if number is not None:
         is_truncated = cast and isinstance(number, float) and is_integer(dtype)
         if not is_truncated:
-            scalar: Array | np.ndarray = from_python(name, number, dtype)
-            return scalar
+            return from_python(name, number, dtype)
         value = jnp.asarray(number)  # `convert` truncates it, as a traced float
     array = as_array(name, value, strict=strict)
     if array.shape != ():
@@ -308,7 +306,7 @@ def drop_weak_type(array: Array) -> Array:
     return lax.convert_element_type(array, array.dtype)
 
 
-def from_python(name: str, value: Any, dtype: np.dtype) -> Any:
+def from_python(name: str, value: Any, dtype: np.dtype) -> Array | np.ndarray:
     """Returns a Python number as a scalar array of `dtype`, which must hold it.
 
     A float past the largest float of the type becomes infinity, or NaN in a type
@@ -401,20 +399,6 @@ def as_axis(name: str, axis: int, rank: int) -> int:
     if not -rank <= number < rank:
         raise ArgumentError(f"{name} is {number}; it must be in [{-rank}, {rank}).")
     return number % rank
-
-
-def unwrap_integer(value: int) -> int:
-    """Returns an integer of NumPy or JAX as a Python int, which has a hash.
-
-    Other values are returned unchanged, for the checks to name in their messages.
-    """
-    array: Any = value
-    if isinstance(array, (jax.core.Tracer, np.ma.MaskedArray)):
-        return value
-    is_array = isinstance(array, (np.generic, np.ndarray, Array))
-    if is_array and array.ndim == 0 and is_integer(array.dtype):
-        return int(array)
-    return value
 
 
 def as_size(name: str, value: Any, must_be: str = "an integer") -> int:

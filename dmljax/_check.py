@@ -99,7 +99,7 @@ def public(called: T) -> T:
 def _check_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
     """Requires that a function knows the keywords of a call."""
     parameters = inspect.signature(function).parameters
-    named = [p for p in parameters.values() if p.kind != p.POSITIONAL_ONLY]
+    named = (p for p in parameters.values() if p.kind != p.POSITIONAL_ONLY)
     known = [f"{p.name}=" for p in named]
     for name in given:
         if name not in parameters:

@@ -99,8 +99,7 @@ def module(name: str) -> Any:
 
 def types_of(context: Context) -> list[Any]:
     """Returns the types of the operands and of the results."""
-    operands = _read("operand types", context)
-    return [*operands, *_read("result types", context)]
+    return [*_read("operand types", context), *_read("result types", context)]
 
 
 def is_local(context: Context) -> bool:
@@ -188,12 +187,10 @@ def varying_alike(*arrays: Array) -> list[Array]:
         (varying,) = manual_axes(jax.typeof(array)).values() or [frozenset()]
         axes.append(frozenset(getattr(varying, "varying", varying)))
     all_axes = frozenset().union(*axes)
-    alike = []
-    for array, varying in zip(arrays, axes, strict=True):
-        if varying != all_axes:
-            array = lax.pcast(array, tuple(all_axes - varying), to="varying")
-        alike.append(array)
-    return alike
+    return [
+        lax.pcast(array, tuple(all_axes - varying), to="varying")
+        for array, varying in zip(arrays, axes, strict=True)
+    ]
 
 
 def manual_axes(array_type: Any) -> dict[str, Any]:

@@ -167,13 +167,11 @@ class OperatorPrimitive:
         calls), and so are the outputs. Outputs vary over the same manual axes as the
         operands.
         """
-        on_mesh: dict[str, Any] = {}
         # The context may have no mesh where the type of an operand has one.
         meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
-        mesh = next((mesh for mesh in meshes if not mesh.empty), None)
-        if mesh is not None:
-            on_mesh = {"sharding": NamedSharding(mesh, PartitionSpec())}
-            on_mesh |= manual_axes(operands[0])
+        mesh = next((mesh for mesh in meshes if not mesh.empty), meshes[0])
+        on_mesh = manual_axes(operands[0])
+        on_mesh["sharding"] = NamedSharding(mesh, PartitionSpec())
         outputs = self.types(*operands, **static)
         return [jax.core.ShapedArray(x.shape, x.dtype, **on_mesh) for x in outputs]
 

@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 import jax
 from jax import Array
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
 from dmljax._jax import manual_axes
@@ -40,17 +40,17 @@ def divided_axes(x: Array) -> dict[int, tuple[str, ...]]:
     array names only explicit axes. So the result is empty for an array that is sharded
     over automatic axes, and for a device's part inside a shard_map.
     """
-    divided = {}
     spec = jax.typeof(x).sharding.spec
     if spec.unreduced:
         raise NotImplementedError(
             f"dmljax: an array of sizes {show(x.shape)} is unreduced over the mesh "
             f"axes {sorted(spec.unreduced)}; jax.reshard to another sharding sums it."
         )
-    for dimension, entry in enumerate(spec):
-        if entry:
-            divided[dimension] = entry if isinstance(entry, tuple) else (entry,)
-    return divided
+    return {
+        dimension: axes if isinstance(axes, tuple) else (axes,)
+        for dimension, axes in enumerate(spec)
+        if axes
+    }
 
 
 def whole(x: Array, dimensions: Collection[int]) -> Array:
@@ -90,13 +90,14 @@ def over_explicit_mesh(
     static: dict[str, Any],
 ) -> Outputs:
     """Returns the outputs of an `OperatorPrimitive` for operands sharded on a mesh."""
-    divided: dict[int, tuple[str, ...]] = {}
-    for operand in operands:
-        for dimension, names in divided_axes(operand).items():
-            # A dimension of size 1 stays whole. Only the batch is a larger dimension of
-            # several operands, and `jax.vmap` requires that all divide it alike.
-            if operand.shape[dimension] != 1:
-                divided[dimension] = names
+    # A dimension of size 1 stays whole. Only the batch is a larger dimension of several
+    # operands, and `jax.vmap` requires that all divide it alike.
+    divided = {
+        dimension: axes
+        for operand in operands
+        for dimension, axes in divided_axes(operand).items()
+        if operand.shape[dimension] != 1
+    }
     division: Division = operator.division(*operands, **static)
     independent = {i: axes for i, axes in divided.items() if i in division.independent}
     by_parts = independent == divided or division.otherwise == "gather"
@@ -110,7 +111,7 @@ def over_explicit_mesh(
     # for a gradient, not even the zeros of a tangent.
     run: Form = jax.checkpoint(functools.partial(operator, **static))
     manual: set[str] = set().union(*operand_axes.values())
-    all_explicit = {*mesh.axis_types} == {AxisType.Explicit}
+    all_explicit = mesh.explicit_axes == mesh.axis_names
     if not by_parts:
         run = by_xla(run, mesh, output_shardings)
     # With no axis to make manual, XLA divides a call along axes of other kinds.
@@ -137,9 +138,9 @@ def by_xla(function: Callable[..., Any], mesh: AbstractMesh, shardings: Any) -> 
 
     The results get these `shardings`.
     """
-    axes = zip(mesh.axis_names, mesh.axis_types, strict=True)
-    explicit = tuple(name for name, axis_type in axes if axis_type == AxisType.Explicit)
-    return jax.sharding.auto_axes(function, axes=explicit, out_sharding=shardings)
+    return jax.sharding.auto_axes(
+        function, axes=mesh.explicit_axes, out_sharding=shardings
+    )
 
 
 def _shardings(

@@ -41,19 +41,19 @@ def keeps_64_bits() -> bool:
     return getattr(explicit, "name", "") == "ALLOW"
 
 
-def constant(value: Any, dtype: np.dtype | type) -> Any:
+def constant(value: Any, dtype: np.dtype | type) -> Array | np.ndarray:
     """Returns a constant of a type, also of 64 bits outside of JAX's x64 mode.
 
     The value is a known or symbolic size, or a NumPy array that has this type already.
     """
     if is_symbolic_dim(value):
         return jnp.asarray(value, dtype)
-    if isinstance(value, int):
-        value = np.dtype(dtype).type(value)
-    if jax.dtypes.canonicalize_dtype(value.dtype) == value.dtype:
-        return value
+    is_number = isinstance(value, int)
+    array: np.ndarray = np.dtype(dtype).type(value) if is_number else value
+    if jax.dtypes.canonicalize_dtype(array.dtype) == array.dtype:
+        return array
     with jax.enable_x64(True):
-        return jnp.asarray(value)
+        return jnp.asarray(array)
 
 
 def x64_mode_of(array: Array) -> Any:

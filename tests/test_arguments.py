@@ -27,7 +27,6 @@ from dmljax._arguments import (
     as_real,
     as_sizes,
     cast_hint,
-    unwrap_integer,
 )
 from dmljax._check import public
 from tests import oracles
@@ -481,14 +480,6 @@ def test_wrong_float_attributes():
 
 
 # INTEGERS AND SIZES
-
-
-def test_integers_become_pythons():
-    for value in (np.int8(7), np.uint64(7), np.array(7), jnp.int32(7), 7):
-        assert (type(unwrap_integer(value)), unwrap_integer(value)) == (int, 7)
-    others = (7.0, "7", None, True, np.float32(7), np.bool_(True), np.zeros(1, int))
-    others += np.timedelta64(7, "s"), np.ma.masked_array(7)
-    assert all(unwrap_integer(value) is value for value in others)
 
 
 @pytest.mark.parametrize(

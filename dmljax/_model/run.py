@@ -13,8 +13,8 @@ from typing import Any
 import jax
 import numpy as np
 
-from dmljax._arguments import unwrap_integer
-from dmljax._check import as_python, quoted, shortened
+from dmljax._arguments import as_integer
+from dmljax._check import as_python, naming, quoted, shortened
 from dmljax._model.files import MOST_ELEMENTS
 from dmljax._model.format import reporting
 from dmljax._model.output import Targets, print_outputs, write_outputs
@@ -83,12 +83,8 @@ def run_model(
             f"run_model: model is {as_python(model)}; it must be the path of a file, "
             "or a dict of its content."
         )
-    most = unwrap_integer(max_elements)
-    if type(most) is not int:
-        raise TypeError(
-            f"run_model: max_elements is {as_python(max_elements)}; it must be an "
-            "integer."
-        )
+    with naming("run_model"):
+        most = as_integer("max_elements", max_elements)
     found = find_device(device)
     targets = Targets()
     parsed = parse_model(model, targets, most)
