@@ -76,12 +76,13 @@ def check_numbers(name: str, has: str, dtype: np.dtype) -> None:
 
     `has` is the verb of the message, such as "has elements of type".
     """
-    # For NumPy, a timedelta64 is a number. JAX has no arrays with swapped bytes, but a
-    # program cached for the native type would read them in the wrong order. XLA may end
-    # the process while compiling floats of 6 bits.
+    # For NumPy, a timedelta64 is a number.
     is_number = jnp.issubdtype(dtype, np.number) and dtype.kind != "m"
+    # XLA may end the process while it compiles floats of 6 bits.
     has_six_bits = dtype.name.startswith("float6_")
     fits = dtype.itemsize <= 8 or dtype == np.complex128  # no longdouble
+    # JAX refuses a NumPy array whose bytes are not in native order, except where a
+    # program is cached for its type in native order: the results would be wrong.
     if dtype == np.bool_ or (
         is_number and fits and dtype.isnative and not has_six_bits
     ):
@@ -105,7 +106,8 @@ def check_numbers(name: str, has: str, dtype: np.dtype) -> None:
 def as_dtype(dtype: DTypeLike) -> np.dtype:
     """Returns a data type of numbers or bool from what NumPy takes as `dtype`."""
     try:
-        # NumPy would take the type of an array, with a warning, or of a NumPy scalar.
+        # NumPy takes an array, with a warning, or a NumPy scalar, and uses its type. We
+        # refuse both.
         if isinstance(dtype, (Array, np.generic)):
             raise TypeError
         result = jnp.dtype(dtype)
@@ -140,8 +142,8 @@ def as_number(value: Any) -> Any:
 def as_array(name: str, value: Any, *, strict: bool = False) -> Array | np.ndarray:
     """Returns `value` as an array of a type that JAX keeps.
 
-    Where x64 mode is off, a NumPy array of 64 bits becomes 32 bits, as in JAX. With
-    `strict` it is an error. A JAX array of 64 bits is always an error.
+    Where x64 mode is off, a JAX array of 64 bits is an error, and so is a NumPy array
+    with `strict`. Otherwise a NumPy array becomes 32 bits, as in JAX.
 
     Raises:
       TypeError: if `value` is not an array, or its elements are not numbers.
@@ -204,6 +206,7 @@ def _narrow(name: str, array: np.ndarray) -> np.ndarray:
 
 def unwrap_array(value: Any) -> Any:
     """Returns the array inside of an object that wraps it, such as flax's nnx.Param."""
+    # A class has the method as well, but its instances are the arrays.
     if isinstance(value, (Array, jax.ShapeDtypeStruct, type)):
         return value
     if hasattr(value, "__jax_array__"):
@@ -257,7 +260,7 @@ def convert(
 ) -> Array:
     """Converts a weakly typed array to `dtype`, the type of `owner`.
 
-    An array without a weak type must have this type, or be a bool of rank 0.
+    An array without a weak type must have this type, or be a bool.
 
     A traced Python number has a weak type and an unknown value. An integer too large
     for the type saturates, and never wraps. A float for an integer type is an error,
@@ -316,14 +319,14 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Array | np.ndarray:
     is_real = type(value) in (int, float)
     if is_real and dtype.kind == "f" and -65504 <= value <= 65504:
         return constant(np.array(value, dtype), dtype)
-    is_whole = is_integer(dtype)
+    for_integers = is_integer(dtype)
     if isinstance(value, complex):
         fits = dtype.kind == "c"
         rule = "has no imaginary part"
     elif dtype.kind == "b":
         fits = value in (0, 1)
         rule = "holds False and True"
-    elif not is_whole:  # float() raises an error for a larger integer
+    elif not for_integers:  # float() raises an error for a larger integer
         fits = not isinstance(value, int) or abs(value) <= sys.float_info.max
         rule = "holds no numbers of this size"
     elif value % 1 != 0:
@@ -335,7 +338,7 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Array | np.ndarray:
         rule = f"holds {limits.min} to {limits.max}"
     if not fits:
         raise ArgumentError(f"{name} is {as_python(value)}; {show(dtype)} {rule}.")
-    if not is_whole and not isinstance(value, complex):
+    if not for_integers and not isinstance(value, complex):
         value = float(value)  # large integers have no cast to bfloat16
     with np.errstate(over="ignore"):
         return constant(np.array(value, dtype), dtype)
@@ -433,7 +436,8 @@ def as_sizes(name: str, values: Sizes, hint: str = "") -> tuple[int, ...]:
             f"not {type(values).__name__}."
         )
     for value in values:
-        is_nested = getattr(value, "ndim", is_sequence(value))
+        rank = getattr(value, "ndim", None)
+        is_nested = is_sequence(value) if rank is None else rank > 0
         if is_nested:
             raise ArgumentTypeError(
                 f"{name} has {as_python(value)} for an axis; it must have "

@@ -88,7 +88,8 @@ def public(called: T) -> T:
         try:  # faster than a `with` for each call
             return function(*args, **kwargs)
         except (ArgumentError, TypeError):
-            # Python raises a TypeError for a keyword that the function does not know.
+            # Python's TypeError for an unknown keyword gets a better message. `naming`
+            # puts the name in front of this message, or of the caught error's.
             with naming(name):
                 _check_keywords(function, kwargs)
                 raise
@@ -150,10 +151,11 @@ def require_same(
     values: Mapping[str, Any],
     remedy: str | None = None,
 ) -> None:
-    """Requires the same value for each name, where `what` may be "sizes".
+    """Requires the same value for each name.
 
-    If the names are tensors of a descriptor, `remedy` is None. Otherwise they are
-    arrays, as a caller writes them, and `remedy` ends the message.
+    `what` says what the values are, such as "sizes". If the names are tensors of a
+    descriptor, `remedy` is None. Otherwise they are arrays, as a caller writes them,
+    and `remedy` ends the message.
     """
     first = next(iter(values), "")  # there may be no tensors
     for name, value in values.items():

@@ -34,35 +34,35 @@ Context = mlir.LoweringRuleContext
 
 # For each name, the attributes that lead to it from an object that JAX documents.
 UNDOCUMENTED = {
-    # Of jax.interpreters.mlir: lowers a function inside of a lowering rule. Of a rule's
-    # context: the types of the operands and of the results. Without these names, every
+    # `mlir.lower_fun` lowers a function inside of a lowering rule. The rule's context
+    # has the types of operands and results. Without one of these three names, every
     # call is an error.
     "lower": "lower_fun",
     "operand types": "avals_in",
     "result types": "avals_out",
-    # Of a lowering rule's context: for how many devices a program is lowered. Without
-    # this name there may be several: the auto-sharded form runs, and
-    # implementation="pallas" is an error.
+    # The context says for how many devices a program is lowered. Without this name
+    # there may be several: the auto-sharded form runs, and implementation="pallas" is
+    # an error.
     "devices": "module_context.axis_context.num_devices",
-    # Of a lowering rule's context: whether a program is exported. An export takes XLA's
-    # form. Without this name, an export holds the default kernel, and fails on older
-    # GPUs; implementation="xla" exports no kernel.
+    # The context says whether a program is exported. An export takes XLA's form.
+    # Without this name, an export holds the default kernel, and fails on older GPUs;
+    # implementation="xla" exports no kernel.
     "export": "module_context.lowering_parameters.for_export",
-    # Of an array's type: over which mesh axes of a shard_map the array varies, by the
-    # new and the old name. Without both names, a shard_map needs check_vma=False for
-    # kernels and derivatives.
+    # The type of an array says over which mesh axes of a shard_map the array varies,
+    # under a new or an old name. Without both names, a shard_map needs check_vma=False
+    # for kernels and derivatives.
     "manual axes": "manual_axis_type",
     "old manual axes": "vma",
-    # Of jax.experimental.pallas.mosaic_gpu, of jax.experimental.mosaic.gpu, and of
-    # jaxlib.mlir: what kernels for NVIDIA GPUs are built with. Without these names,
-    # XLA's form runs, and implementation="pallas" is an error.
+    # Kernels for NVIDIA GPUs are built with these names of
+    # jax.experimental.pallas.mosaic_gpu, jax.experimental.mosaic.gpu and jaxlib.mlir.
+    # Without one of them, XLA's form runs, and implementation="pallas" is an error.
     "code per thread": "inline_mgpu",
     "reference": "RefType",
     "pointer": "utils.memref_ptr",
     "mesh of threads": "Mesh",
     "dialects": "dialects",
-    # Of a device. Without this name, we try a kernel on every GPU, and JAX raises an
-    # error when it compiles the kernel for an older one.
+    # A device says its compute capability. Without this name, we try a kernel on every
+    # GPU, and JAX raises an error when it compiles the kernel for an older one.
     "compute capability": "compute_capability",
 }
 
@@ -114,9 +114,12 @@ def is_local(context: Context) -> bool:
     # shard_map, and with explicit axes, the types show what is left to divide.
     shardings = [array.sharding for array in types_of(context)]
     divided = any(any(sharding.spec) for sharding in shardings)
-    # Without a mesh, and along its automatic axes, XLA may divide further.
-    meshes = [sharding.mesh.axis_types for sharding in shardings]
-    return not divided and all(axes and AxisType.Auto not in axes for axes in meshes)
+    # XLA may also divide an array without a mesh, whose mesh has no axis types, and
+    # along automatic axes.
+    axis_types = [sharding.mesh.axis_types for sharding in shardings]
+    return not divided and all(
+        types and AxisType.Auto not in types for types in axis_types
+    )
 
 
 def why_divided(context: Context) -> str | None:
@@ -152,10 +155,10 @@ def is_exported(context: Context) -> bool:
 def lower(
     form: Callable[..., Any], context: Context, *operands: Any, **static: Any
 ) -> Any:
-    """Lowers a form for types without a mesh.
+    """Lowers a form as if its arrays had no mesh.
 
-    With a mesh, Mosaic GPU would ask for the GPU of this machine, and operations of a
-    form would ask for the shardings of their results.
+    With a mesh, Mosaic GPU would ask which GPU this machine has, which may have none,
+    and operations of a form would need `out_sharding`.
     """
 
     def bare(array: Any) -> jax.core.ShapedArray:
@@ -184,7 +187,9 @@ def varying_alike(*arrays: Array) -> list[Array]:
     """
     axes: list[frozenset[str]] = []
     for array in arrays:
-        (varying,) = manual_axes(jax.typeof(array)).values() or [frozenset()]
+        keyword = varying_keyword(jax.typeof(array))
+        varying = next(iter(keyword.values()), frozenset())
+        # The new name has the axes in an attribute, and the old name has the axes.
         axes.append(frozenset(getattr(varying, "varying", varying)))
     all_axes = frozenset().union(*axes)
     return [
@@ -193,12 +198,12 @@ def varying_alike(*arrays: Array) -> list[Array]:
     ]
 
 
-def manual_axes(array_type: Any) -> dict[str, Any]:
-    """Returns the mesh axes of a shard_map over which arrays of a type vary.
+def varying_keyword(array_type: Any) -> dict[str, Any]:
+    """Returns the keyword of a type that varies over the same axes as `array_type`.
 
-    The dict is a keyword argument for the types of outputs, which need the axes inside
-    of a shard_map with check_vma=True. The name of the argument depends on the version
-    of JAX. The dict is empty if JAX has neither name.
+    For example, {"vma": frozenset({"x"})} in a shard_map over the axis "x". The types
+    of outputs need it inside of a shard_map with check_vma=True. The keyword depends on
+    the version of JAX, and the dict is empty if JAX has neither name.
     """
     for name in ("manual axes", "old manual axes"):
         axes = _read(name, array_type)

@@ -35,8 +35,8 @@ from dmljax._jax import (
     Context,
     is_local,
     lower,
-    manual_axes,
     varying_alike,
+    varying_keyword,
     whole_mesh,
 )
 from dmljax._sharding import Division, explicit_mesh, over_explicit_mesh
@@ -98,16 +98,17 @@ class OperatorPrimitive:
 
     def __call__(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        # The transpose of this conversion makes the gradient in a weakly typed operand
-        # weakly typed, too.
+        # A primitive has no weak types. JAX wants a weakly typed gradient in a weakly
+        # typed operand: the transpose of this conversion makes it so.
         operands = tuple(map(drop_weak_type, operands))
         mesh = explicit_mesh(*operands)
         if mesh is not None:
             return over_explicit_mesh(self, mesh, operands, static)
+        # In a shard_map, the operands of a primitive must vary over the same axes.
         return tuple(self._primitive.bind(*varying_alike(*operands), **static))
 
     def types(self, *operands: Any, **static: Any) -> Sequence[jax.ShapeDtypeStruct]:
-        """Returns the types of the outputs, without a mesh, and checks their sizes."""
+        """Returns the sizes and data types of the outputs, and checks the sizes."""
         outputs = self.outputs(*operands, **static)
         for output in outputs:
             with naming(self.name.upper()):
@@ -170,7 +171,7 @@ class OperatorPrimitive:
         # The context may have no mesh where the type of an operand has one.
         meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
         mesh = next((mesh for mesh in meshes if not mesh.empty), meshes[0])
-        on_mesh = manual_axes(operands[0])
+        on_mesh = varying_keyword(operands[0])
         on_mesh["sharding"] = NamedSharding(mesh, PartitionSpec())
         outputs = self.types(*operands, **static)
         return [jax.core.ShapedArray(x.shape, x.dtype, **on_mesh) for x in outputs]

@@ -23,7 +23,7 @@ from jax import Array
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 
 from dmljax._check import DescriptorError, show
-from dmljax._jax import manual_axes
+from dmljax._jax import varying_keyword
 from dmljax._types import Form, Outputs
 
 
@@ -69,8 +69,8 @@ class Division:
     """How to divide a call of an operator over explicit mesh axes.
 
     Attributes:
-      independent: the dimensions along which the operator is independent, with the same
-        numbers in outputs and operands.
+      independent: the dimensions along which the operator is independent. Dimension i
+        of the outputs belongs to dimension i of the operands.
       otherwise: what to do if a dependent dimension is divided, too:
 
         - "keep": XLA divides the call, and outputs are sharded like the operands;
@@ -90,8 +90,8 @@ def over_explicit_mesh(
     static: dict[str, Any],
 ) -> Outputs:
     """Returns the outputs of an `OperatorPrimitive` for operands sharded on a mesh."""
-    # A dimension of size 1 stays whole. Only the batch is a larger dimension of several
-    # operands, and `jax.vmap` requires that all divide it alike.
+    # A dimension of size 1 stays whole. No two operands disagree: only a batch dimension
+    # is larger in several, and `jax.vmap` requires the same axes of all.
     divided = {
         dimension: axes
         for operand in operands
@@ -101,35 +101,39 @@ def over_explicit_mesh(
     division: Division = operator.division(*operands, **static)
     independent = {i: axes for i, axes in divided.items() if i in division.independent}
     by_parts = independent == divided or division.otherwise == "gather"
-    operand_axes = independent if by_parts else divided
-    output_axes = divided if division.otherwise == "keep" else independent
+    if by_parts:
+        operand_axes = output_axes = independent
+    else:
+        operand_axes = divided
+        output_axes = divided if division.otherwise == "keep" else independent
     outputs = operator.types(*operands, **static)
     operand_shardings = _shardings(operator.name, mesh, operands, operand_axes)
     output_shardings = _shardings(operator.name, mesh, outputs, output_axes)
-    # Inside of a caller's shard_map, JAX can't close over residuals that are sharded
-    # over further, explicit axes (jax-ml/jax#29162). jax.checkpoint leaves no residuals
-    # for a gradient, not even the zeros of a tangent.
+    # Inside of a caller's shard_map, JAX can't differentiate a function that saves
+    # residuals sharded over further, explicit axes (jax-ml/jax#29162). Under
+    # jax.checkpoint a function saves none. An operator without a derivative needs this,
+    # too: JAX would save its zero tangents.
     run: Form = jax.checkpoint(functools.partial(operator, **static))
     manual: set[str] = set().union(*operand_axes.values())
     all_explicit = mesh.explicit_axes == mesh.axis_names
     if not by_parts:
         run = by_xla(run, mesh, output_shardings)
-    # With no axis to make manual, XLA divides a call along axes of other kinds.
     elif all_explicit or manual:
         run = jax.shard_map(
             run,
             mesh=mesh,
             in_specs=tuple(sharding.spec for sharding in operand_shardings),
             out_specs=tuple(sharding.spec for sharding in output_shardings),
-            # An empty set makes all axes manual. With only some, JAX may end the
-            # process for a vmap over another axis (docs/development/lab_notes.md,
-            # "Manual axes must be sorted"). Axes of other kinds are left to XLA.
+            # `set()` makes all axes manual. With only some, JAX may end the process for
+            # a vmap over another axis (docs/development/lab_notes.md, "Manual axes must
+            # be sorted"). Axes that are not explicit are left to XLA.
             axis_names=set() if all_explicit else manual,
-            # The check requires operands that vary over the same mesh axes. We can't
-            # make them so where JAX does not say the axes.
-            check_vma=bool(manual_axes(jax.typeof(0))),
+            # JAX's check needs operands that vary over the same mesh axes. We can make
+            # them so if this JAX names the axes, for which any type will do.
+            check_vma=bool(varying_keyword(jax.typeof(0))),
         )
-    # With "gather", each device gathers the operands here.
+    # In the remaining case no explicit axis divides the operands, and XLA may divide
+    # the call along automatic axes. With "gather", each device gathers operands here.
     return run(*jax.reshard(operands, operand_shardings))
 
 

@@ -26,7 +26,7 @@ from jax import Array, lax
 from jax.experimental import pallas as pl
 from jax.experimental.pallas import tpu
 
-from dmljax._jax import manual_axes
+from dmljax._jax import varying_keyword
 from dmljax._nonzero_forms import (
     BIT_WORD,
     Layout,
@@ -112,7 +112,7 @@ def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[A
             out_specs=[of_rows] * 2,
         ),
         out_shape=[
-            jax.ShapeDtypeStruct(shape, np.int32, **manual_axes(jax.typeof(words)))
+            jax.ShapeDtypeStruct(shape, np.int32, **varying_keyword(jax.typeof(words)))
         ]
         * 2,
         name="dmljax_nonzero_coordinates",

@@ -12,7 +12,7 @@ import numpy as np
 from jax import Array
 from jax.experimental import pallas as pl
 
-from dmljax._jax import manual_axes
+from dmljax._jax import varying_keyword
 from dmljax.pallas.gpu import WARP
 
 
@@ -64,7 +64,9 @@ def launch_threads(
 
     body.__name__ = f"dmljax_{operator}"
     types = [
-        jax.ShapeDtypeStruct(x.shape, x.dtype, **manual_axes(jax.typeof(operands[0])))
+        jax.ShapeDtypeStruct(
+            x.shape, x.dtype, **varying_keyword(jax.typeof(operands[0]))
+        )
         for x in outputs
     ]
     launch: Callable[..., Sequence[Array]] = pl.kernel(
