@@ -90,8 +90,8 @@ def over_explicit_mesh(
     static: dict[str, Any],
 ) -> Outputs:
     """Returns the outputs of an `OperatorPrimitive` for operands sharded on a mesh."""
-    # A dimension of size 1 stays whole. No two operands disagree: only a batch dimension
-    # is larger in several, and `jax.vmap` requires the same axes of all.
+    # A dimension of size 1 stays whole. No two operands disagree: only a batch
+    # dimension is larger in several, and `jax.vmap` requires the same axes of all.
     divided = {
         dimension: axes
         for operand in operands
