@@ -188,7 +188,7 @@ def varying_alike(*arrays: Array) -> list[Array]:
     axes: list[frozenset[str]] = []
     for array in arrays:
         keyword = varying_keyword(jax.typeof(array))
-        varying = next(iter(keyword.values()), frozenset())
+        varying: Any = next(iter(keyword.values()), frozenset())
         # The new name has the axes in an attribute, and the old name has the axes.
         axes.append(frozenset(getattr(varying, "varying", varying)))
     all_axes = frozenset().union(*axes)
