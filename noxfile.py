@@ -1,11 +1,10 @@
 """The matrix: every environment in which dmljax is checked, and with which commands.
 
 `nox -l` lists the sessions and `nox -s NAME` runs one, in an environment of its own.
-`.ci/run` runs all but `fuzz`, `libraries`, `gpu` and `tpu`.
+`.ci/run` runs all but `fuzz`, `gpu` and `tpu`.
 """
 
 import functools
-import os
 import pathlib
 import shutil
 import sys
@@ -195,25 +194,6 @@ def fuzz(session: nox.Session) -> None:
     session.install("-e", ".[test]")
     long = "--hypothesis-profile=long"
     session.run(*PYTEST, "-n", "auto", "-m", "", long, "tests/fuzz", *session.posargs)
-
-
-@nox.session(python=OLDEST)
-def libraries(session: nox.Session) -> None:
-    """The tests of optax and jaxwt, with our functions in place of jax.numpy's."""
-    session.install("-e", ".[test]", "pip", "optax", "PyWavelets", "scipy")
-    folder = pathlib.Path(session.create_tmp()).resolve()
-    plugin = ("python", "-m", "pytest", "-q", "-p", "tests.libraries")
-    path = {"PYTHONPATH": str(pathlib.Path.cwd())}
-    losses = "optax.losses._classification_test", "optax.losses._fenchel_young_test"
-    # The archive of jaxwt's sources has its tests.
-    sources = "--no-deps", "--no-binary=:all:", "jaxwt==0.1.1"
-    with session.chdir(folder):
-        # Without a file of options, pytest takes ours, where a warning is an error.
-        session.run(*plugin, "-c", os.devnull, "--pyargs", *losses, env=path)
-        session.run("python", "-m", "pip", "download", *sources)
-        shutil.unpack_archive("jaxwt-0.1.1.tar.gz")
-    with session.chdir(folder / "jaxwt-0.1.1"):
-        session.run(*plugin, "tests/test_swt.py", "tests/test_packets.py", env=path)
 
 
 @nox.session(python=OLDEST)

@@ -301,9 +301,6 @@ wheel: TMP/3.11/bin/python program.py
 wheel: TMP/3.13/bin/dmljax --help
 wheel: TMP/3.13/bin/python docs/first_minute.py
 fuzz: -m  --hypothesis-profile=long tests/fuzz POS
-libraries: chdir TMP/jaxwt-0.1.1
-libraries: -c /dev/null --pyargs optax.losses._classification_test
-libraries: -p tests.libraries tests/test_swt.py tests/test_packets.py
 gpu: install -e .[test,clients] jax[cuda13]
 gpu: -n 15 -m  -k not sanitizer POS {OPTIMIZED}
 gpu: tests/transforms/test_runs_on_gpus.py -k sanitizer {OPTIMIZED}
