@@ -125,14 +125,11 @@ parts=None)
     def __repr__(self) -> str:
         """Shows up to 8 known counts, and otherwise types and sizes."""
         count, coordinates = self
+        text = f"count={_brief(count)}"
         # A descriptor may return a flat buffer. Functions of pytrees may put types or
         # None into the place of arrays.
-        overflow: Any = None
         if _is_known(count) and getattr(coordinates, "ndim", 0) > 1:
-            overflow = self.overflow
-        elif hasattr(count, "shape"):
-            overflow = jax.ShapeDtypeStruct(count.shape, bool)
-        text = f"count={_brief(count)}, overflow={_brief(overflow)}"
+            text += f", overflow={_brief(self.overflow)}"
         text += f", coordinates={_brief(coordinates, most=-1)}"
         shape, parts, _ = self._static
         if shape is not None:
@@ -586,7 +583,7 @@ def _by_parts(
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
     if not shape:  # the rows of a scalar have a column, so `x` gets a dimension for it
-        x = x.reshape(*leading, 1, *x.shape[len(leading) :])
+        x = jnp.expand_dims(x, len(leading))
     if parts is not None:
         axis = len(leading) - 1  # the first searched dimension; in the end, the parts
         length = x.shape[axis] // parts
@@ -615,18 +612,16 @@ def _rows_spec(
         return []
     of_x, of_count = map(divided_axes, (x, nonzero.count))
     # `x` has the batch and the parts along its first dimensions. K stays whole.
-    first = [of_x.get(i) or of_count.get(i) for i in range(nonzero.count.ndim)]
-    row_rank = len(sizes) - len(first) - 1
-    spec = [*first, None, *map(of_x.get, range(x.ndim - row_rank, x.ndim))]
+    first = [of_x.get(i) or of_count.get(i, ()) for i in range(nonzero.count.ndim)]
+    of_row = range(x.ndim + len(first) + 1 - len(sizes), x.ndim)
+    axes = [*first, (), *(of_x.get(i, ()) for i in of_row)]
     # A dimension stays whole if one of its mesh axes already divides an earlier one, or
     # if its size is no multiple of the number of devices.
-    used: set[str] = set()
-    for dimension, (size, names) in enumerate(zip(sizes, spec, strict=True)):
-        devices = math.prod(mesh.shape[name] for name in names or ())
-        if used.intersection(names or ()) or size % devices != 0:
-            spec[dimension] = None
-        else:
-            used.update(names or ())
+    spec: list[Any] = []
+    for size, names in zip(sizes, axes, strict=True):
+        devices = math.prod(mesh.shape[name] for name in names)
+        is_used = any(name in earlier for name in names for earlier in spec)
+        spec.append(() if is_used or size % devices else names)
     return spec
 
 

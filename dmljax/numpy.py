@@ -114,8 +114,6 @@ Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
 # An array to search. The elements of a NumPy array are known while a program is traced.
 Searchable = Array | np.ndarray
-# The other modes of jax.numpy.pad, which takes a function as a mode, too.
-_MODES_OF_JAX = ("linear_ramp", "maximum", "mean", "median", "minimum", "empty")
 
 
 def __dir__() -> list[str]:
@@ -163,11 +161,11 @@ def pad(
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = _as_canonical("array", array)
-    # `in` would compare an array element by element.
-    if not isinstance(mode, str) or mode not in _MODES:
+    # An array would be compared element by element, and its text is not.
+    if str(mode) not in _MODES:
         raise NotImplementedError(_why_no_mode(mode))
-    if not isinstance(reflect_type, str) or reflect_type != "even":
-        is_odd = isinstance(reflect_type, str) and reflect_type == "odd"
+    if str(reflect_type) != "even":
+        is_odd = str(reflect_type) == "odd"
         jax_has_it = is_odd and mode in ("reflect", "symmetric")
         raise NotImplementedError(
             f"dmljax.numpy.pad has reflect_type='even', not {as_python(reflect_type)}."
@@ -195,7 +193,8 @@ def _why_no_mode(mode: Any) -> str:
             f"{text} Both widths of an axis stand in pad_width, as ((before, after), "
             "...)."
         )
-    if callable(mode) or mode in _MODES_OF_JAX:
+    others = "linear_ramp", "maximum", "mean", "median", "minimum", "empty"
+    if callable(mode) or mode in others:
         return f"{text} Use jax.numpy.pad."
     name = str(mode).upper()
     meant = PaddingMode.OTHER_NAMES.get(name, name)
@@ -446,8 +445,7 @@ def find_columns(
         )
     integer = jnp.result_type(int)
     for length in x.shape:
-        # JAX takes a symbolic size to be below 2^31.
-        if isinstance(length, int) and length > np.iinfo(integer).max + 1:
+        if surely_le(np.iinfo(integer).max + 2, length):
             raise ArgumentError(
                 f"{argument} has sizes {show(x.shape)}; coordinates of {length} "
                 f"elements do not fit in {integer} without JAX's x64 mode. "
@@ -471,7 +469,7 @@ def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
     """
     if size is not None:
         size = as_size("size", size, "an upper bound of the count")
-        if isinstance(size, int) and size < 0:
+        if not decide_le(0, size):
             raise ArgumentError(f"size is {size}; it must be at least 0.")
     if isinstance(x, np.ndarray) and isinstance(size, int | None):
         found = np.argwhere(x)[:size]
@@ -656,7 +654,7 @@ def _gather_slices(
     valid = valid_rows(count, rows)
     index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
     integer = jnp.result_type(int)
-    if not isinstance(length, int) or length <= np.iinfo(integer).max:
+    if not surely_le(np.iinfo(integer).max + 1, length):
         index = lax.convert_element_type(index, integer)
         taken = read_rows(values, filling, valid, (index,))
     else:  # an index of jax.numpy is signed, and can't count to `length`
@@ -825,11 +823,9 @@ def as_weak_as(x: Searchable, result: Array) -> Array:
 
 
 @compiled()
-def _weakened(x: Array, result: Array) -> Array:
+def _weakened(x: Array, result: Array) -> Any:
     # Of JAX's documented functions, full_like gives a weak type, but only to a scalar.
-    scalar_like = functools.partial(lax.full_like, x, shape=())
-    weak: Array = jnp.vectorize(scalar_like)(result)
-    return weak
+    return jnp.vectorize(functools.partial(lax.full_like, x, shape=()))(result)
 
 
 def _cast_or_wrap(array: Array, dtype: np.dtype) -> Array:
@@ -865,7 +861,7 @@ def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
     number = as_number(value)
     if number is None:
         return _as_canonical(argument, value)
-    limit = jnp.iinfo(jax.dtypes.canonicalize_dtype(np.int64)).max + 1
+    limit = 2 ** (8 * jax.dtypes.canonicalize_dtype(np.int64).itemsize - 1)
     if type(number) is int and not -limit <= number < limit:
         return from_python(argument, number, dtype)
     return number
