@@ -259,6 +259,12 @@ class OneHotDesc(OperatorDesc[Array]):
                 f"Axis is {self.axis}; it must be in [0, {rank}), as "
                 f"tensor 'IndicesTensor' has sizes {show(indices)}."
             )
+        # The function would advise jnp.expand_dims.
+        if indices[self.axis] != 1:
+            raise ArgumentError(
+                f"tensor 'IndicesTensor' has sizes {show(indices)}; its size along "
+                f"Axis {self.axis} must be 1."
+            )
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
         """Returns the output for the indices and the values."""

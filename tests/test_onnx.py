@@ -19,6 +19,7 @@ from tests.transforms.dense import assert_equal
 
 X = np.arange(12, dtype=np.float32).reshape(3, 4) % 5
 CUBE = np.arange(24, dtype=np.int8).reshape(2, 3, 4) % 3
+LINE = CUBE[0, 0]
 # Constants of JAX are static outside of the program that uses them.
 PADS, AXIS, DEPTH = map(jnp.array, ([2, 1], [-1], [3.9]))
 LABELS = np.int32([[2, -1], [-3, 9]])
@@ -46,26 +47,20 @@ def rows_of_pad():
     yield dox.pad(X, np.array([1, 0, 2, 3])), np.pad(X, ((1, 2), (0, 3)))
     yield dox.pad(X, PADS, None, AXIS), np.pad(X, ((0, 0), (2, 1)))
     filled = np.pad(X, ((2, 1), (0, 0)), constant_values=7)
-    for value in (7.0, np.float32(7), np.float32([7]), np.float32([[7]])):
+    for value in (7.0, np.float32([[7]])):
         yield dox.pad(X, PADS, value, [0]), filled
         yield pad_rows(value), filled
-    truncated = np.pad(CUBE[0], ((2, 1), (0, 0)), constant_values=7)
-    yield dox.pad(CUBE[0], PADS, 7.9, [0]), truncated
-    yield dox.pad(X, [], 7, []), X
+    yield dox.pad(LINE, [2, 1], 7.9), np.pad(LINE, (2, 1), constant_values=7)
     yield dox.pad(np.float32(3), []), np.float32(3)
     yield dox.pad(X, [-1, -2, 0, 3]), np.pad(X[1:, 2:], ((0, 0), (0, 3)))
     yield dox.pad(X, [-3, -1], axes=(1,)), X[:, 3:3]
     wrapped = np.pad(X[:1, :1], ((0, 0), (5, 0)), "wrap")
     yield dox.pad(X, [0, 5, -2, -3], mode="wrap"), wrapped
-
-
-def rows_of_modes():
+    # An axis of size 0 without padding repeats nothing, and is valid.
+    empty = np.zeros((0, 3), np.int8)
     for mode in ("edge", "reflect", "wrap"):
         padded = np.pad(CUBE, ((0, 0), (3, 5), (9, 0)), mode)
-        for value in (None, jnp.full(1, 1, np.int8)):
-            yield dox.pad(CUBE, (9, 3, 0, 5), value, (2, -2), mode=mode), padded
-        # An axis of size 0 without padding repeats nothing, and is valid.
-        empty = np.zeros((0, 3), np.int8)
+        yield dox.pad(CUBE, (9, 3, 0, 5), None, (2, -2), mode=mode), padded
         yield dox.pad(empty, [0, 1, 0, 2], mode=mode), np.zeros((0, 6), np.int8)
 
 
@@ -73,19 +68,17 @@ def rows_of_one_hot():
     yield dox.one_hot(LABELS, 3, OFF_ON)[0], lit([2, 2], 3)
     yield dox.one_hot(LABELS, np.array([3]), OFF_ON)[1], lit([0, None], 3)
     yield dox.one_hot(LABELS, DEPTH, OFF_ON, axis=0)[:, 0], lit([2, 2], 3).T
-    yield dox.one_hot(LABELS, 3.9, OFF_ON, axis=-2)[0], lit([2, 2], 3).T
     floats = np.float32([0.9, -1.9, -0.5, np.nan, np.inf, -3e9, 1e30, 2])
     of_floats = lit([0, 2, 0, None, None, None, None, 2], 3)
     for indices in (floats, floats.astype(jnp.bfloat16)):
         yield dox.one_hot(indices, np.float32(3), OFF_ON), of_floats
     # JAX folds the conversion of a literal by NumPy, which warns.
-    for index in (2.0**31, 2.0**32, -(2.0**32), 1e30, np.inf, -np.inf, np.nan):
+    for index in (2.0**32, -np.inf, np.nan):
         yield dox.one_hot(jnp.asarray(index), 3, OFF_ON), lit([None], 3)[0]
     yield dox.one_hot(np.uint8(255), 300, OFF_ON), lit([255], 300)[0]
 
 
 def rows_of_where():
-    yield dox.where(X > 2, X, X[:1]), np.where(X > 2, X, X[:1])
     yield dox.where(X[:, :1] > 1, X[0], 1.0), np.where(X[:, :1] > 1, X[0], 1)
     yield dox.where(np.True_, CUBE[0], CUBE), CUBE[[0, 0]]
     yield dox.where(X > 2, 3.0, X[:1]), np.where(X > 2, np.float32(3), X[:1])
@@ -96,15 +89,13 @@ def rows_of_where():
 
 def rows_of_nonzero():
     yield dox.nonzero(X), np.stack(np.nonzero(X))
-    yield dox.nonzero(CUBE[0, 0], size=4), [[1, 2, 0, 0]]
-    yield dox.nonzero(np.int8(5), size=1), np.zeros((0, 1))
     yield dox.nonzero(np.int8(5), size=2, fill_value=()), np.zeros((0, 2))
     yield dox.nonzero(X[:1], size=4, fill_value=(3, 2)), [[0, 0, 0, 3], [1, 2, 3, 2]]
-    for fill in (9, np.int8(9), jnp.int32(9), np.uint8(9), jnp.uint32(9)):
-        yield dox.nonzero(CUBE[0, 0], size=4, fill_value=fill), [[1, 2, 9, 9]]
+    for fill in (9, np.int8(9), jnp.uint32(9)):
+        yield dox.nonzero(LINE, size=4, fill_value=fill), [[1, 2, 9, 9]]
     last = min(2**32 - 1, jnp.iinfo(jnp.result_type(int)).max)
     fill = jnp.uint32(2**32 - 1)  # a fault: it wraps
-    yield dox.nonzero(CUBE[0, 0], size=3, fill_value=fill), [[1, 2, last]]
+    yield dox.nonzero(LINE, size=3, fill_value=fill), [[1, 2, last]]
     # With this fill, `x[x > 3] = -1` may have too large a size.
     places = tuple(dox.nonzero(X > 3, size=6, fill_value=X.shape))
     changed = jnp.asarray(X).at[places].set(-1, mode="drop")
@@ -113,47 +104,35 @@ def rows_of_nonzero():
 
 def rows_of_diagonals():
     far = np.array([2**63 - 1])
-    ks = {0: 0, -1: jnp.array([-1]), 2: np.int64(2), -9: -(2**40)}
-    ks |= {9: 2**31 - 1, 10: far}
+    ks = {-1: jnp.array([-1]), 2: np.int64(2), -9: -(2**40), 9: 2**31 - 1, 10: far}
     for near, k in ks.items():
         yield dox.trilu(CUBE, k), np.triu(CUBE, near)
-        yield dox.trilu(X, k, upper=1), np.triu(X, near)
         yield dox.trilu(X, k, upper=0), np.tril(X, near)
         yield dox.eye_like(CUBE[0], k=k), np.eye(3, 4, near, np.int8)
-    for number, dtype in {1: "float32", 3: "int8", 6: "int32", 9: "bool"}.items():
+    for number, dtype in {1: "float32", 9: "bool"}.items():
         yield dox.eye_like(CUBE[0], dtype=np.int8(number)), np.eye(3, 4, dtype=dtype)
     yield dox.eye_like(X, dtype=bool), np.eye(3, 4, dtype=bool)
 
 
 def rows_of_compress():
-    yield dox.compress(X, X[0] > 1, axis=1, size=2), X[:, 2:4]
     yield dox.compress(X, X[0, :2] == 0, axis=-2, size=2), [X[0], 0 * X[0]]
     first = np.array([0, 1, 1]) > 0
     yield dox.compress(CUBE, first, size=3, fill_value=7.9), np.int8([1, 2, 7])
     # Like ONNX Runtime, dmljax flattens and cuts the condition. NumPy's needs no size.
     square = np.array([[1, 0], [1, 1]]) > 0
-    yield dox.compress(X, square, axis=0), X[[0, 2]]
     yield dox.compress(X, square), X[0, [0, 2, 3]]
     yield dox.compress(X, jnp.array(square), axis=0, size=2), X[[0, 2]]
     yield dox.compress(X, np.True_, axis=0), X[:1]
     filled = np.concatenate([X[1:2], np.full((1, 4), 7, np.float32)])
-    for fill in (7, np.float32([7]), jnp.float32(7)):
-        yield dox.compress(X, X[:, 0] > 3, axis=0, size=2, fill_value=fill), filled
+    fill = np.float32([7])
+    yield dox.compress(X, X[:, 0] > 3, axis=0, size=2, fill_value=fill), filled
     weak = jnp.full(4, 7)
     yield dox.compress(weak, square), np.array([7, 7, 7])
     yield dox.compress(weak, square, size=4), np.array([7, 7, 7, 0])
 
 
-ROWS = [
-    rows_of_pad,
-    rows_of_modes,
-    rows_of_one_hot,
-    rows_of_where,
-    rows_of_nonzero,
-    rows_of_diagonals,
-    rows_of_compress,
-]
-KEPT = {"float32", "int8", "int32", "bool"}
+ROWS = [rows_of_pad, rows_of_one_hot, rows_of_where, rows_of_nonzero]
+ROWS += [rows_of_diagonals, rows_of_compress]
 
 
 @pytest.mark.parametrize("rows", ROWS)
@@ -167,11 +146,11 @@ def test_rows(rows, both_x64):
         wanted.extend(map(np.asarray, expected))
         return results
 
-    results = program()
-    for ours, expected in zip(results, wanted, strict=True):
+    for ours, expected in zip(program(), wanted, strict=True):
         indices = "int64" if both_x64 else "int32"
         name = expected.dtype.name
-        assert ours.dtype.name == (name if name in KEPT else indices)
+        kept = name in ("float32", "int8", "int32", "bool")
+        assert ours.dtype.name == (name if kept else indices)
         assert not jax.typeof(ours).weak_type
         assert ours.shape == expected.shape
         np.testing.assert_array_equal(ours, expected)
@@ -195,8 +174,7 @@ def test_symbolic_sizes():
         chosen = dox.compress(triangle, x[0], axis=1, size=3)
         ends = [-1, 0, 2, x.shape[1]]
         padded = dox.pad(dox.where(x > 1, x, x[:1]), ends, mode="edge")
-        found = dox.nonzero(x, size=12, fill_value=x.shape)
-        return chosen, padded, found
+        return chosen, padded, dox.nonzero(x, size=12, fill_value=x.shape)
 
     sizes = jax.export.symbolic_shape("a, b", constraints=["a >= 2"])
     exported = jax.export.export(program)(struct(np.float32, *sizes))
@@ -206,7 +184,7 @@ def test_symbolic_sizes():
 
 
 INTEGER = "must be an integer that is known"
-WIDE = np.arange(3)
+LONG = 2**40 + np.arange(3)
 
 
 def refused(function, text, *arrays, error=DescriptorError, **options):
@@ -217,39 +195,35 @@ def refused(function, text, *arrays, error=DescriptorError, **options):
 def test_errors_of_pad():
     pad = partial(refused, dox.pad)
     for mode, shown in (
-        ("mean", "'mean'"),
         ([1], "[1]"),
         (np.array(["edge", "wrap"]), "array(...)"),
         ("edge" * 999, "'edge...(3998 characters)"),
     ):
         pad(f"mode is {shown}; it must be one of", X, [1] * 4, mode=mode)
-    pad("pads has 3 elements; 2 axes need 4.", X, WIDE)
+    for n in (3, 5):
+        pad(f"pads has {n} elements; 2 axes need 4.", X, [1] * n)
     pad("an element of axes is 2; it must be in [-2, 2).", X, [1, 1], axes=[2])
-    pad("axes is [1, -1]; none may occur", X, [1] * 4, axes=[1, -1])
     pad("axes is [0...(297 characters); none may", X, [1], axes=[0] * 99)
+    pad("axes is [1, -1]; none may occur", X, [1] * 4, axes=[1, -1])
     pad("axes must be a sequence", X, [1, 1], axes=1, error=TypeError)
     pad("pads leaves -1 elements of data along axis 0;", X, [-4, 0, 5, 0])
-    for mode in ("edge", "reflect", "wrap"):
-        left = f"pads leaves 0 elements of data along axis 1; {mode} needs at least 1."
-        for pads in ([-4, 1], [1, -4]):
-            pad(left, X, pads, axes=[1], mode=mode)
+    left = "pads leaves 0 elements of data along axis 1; wrap needs at least 1."
+    for pads in ([-4, 1], [1, -4]):
+        pad(left, X, pads, axes=[1], mode="wrap")
     pad(f"pads {INTEGER}", X, [1.0] * 4, error=TypeError)
-    with pytest.raises(
-        TypeError, match=r"dmljax\.onnx\.pad: pads is traced; it must be"
-    ):
-        jax.jit(dox.pad)(X, WIDE)
+    with pytest.raises(TypeError, match=r"^dmljax\.onnx\.pad: pads is traced; it must"):
+        jax.jit(dox.pad)(X, LONG)
     pad("constant_value has data type FLOAT32", CUBE, [0] * 6, X[0, 0])
     pad("constant_value has sizes {4}; it must be one number.", X, [0] * 4, X[0])
 
 
 def test_errors_of_one_hot():
     hot = partial(refused, dox.one_hot)
-    hot("indices has an element 1099511627776", WIDE + 2**40, 3, OFF_ON)
+    hot("indices has an element 1099511627776", LONG, 3, OFF_ON)
     hot("values has sizes {1,2}; it must have {2}, off and on.", X, 3, OFF_ON[None])
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
-    hot("depth has sizes {3}; it must be one number.", X, WIDE, OFF_ON)
-    for depth in (np.nan, np.inf):
-        hot(f"depth {INTEGER}", X, depth, OFF_ON, error=TypeError)
+    hot("depth has sizes {3}; it must be one number.", X, LONG, OFF_ON)
+    hot(f"depth {INTEGER}", X, np.nan, OFF_ON, error=TypeError)
     for kind in ("bool", "complex64"):
         text = f"indices has data type {kind.upper()}; it must have integers or floats"
         hot(text, X.astype(kind), 3, OFF_ON)
@@ -258,61 +232,50 @@ def test_errors_of_one_hot():
 
 def test_errors_of_where():
     where = partial(refused, dox.where)
-    ints = X.astype(np.int32)
-    loses = "INT32 does not hold every value of FLOAT32: choose a type that holds yours"
-    for pair, text in (
-        ((X, CUBE[0]), "x has FLOAT32, while y has INT8; ...y.astype('float32')."),
-        ((ints, X[0, 0]), f"x has INT32, while y has FLOAT32; ...{loses}"),
-    ):
-        for function in (dox.where, jax.jit(dox.where)):
-            refused(function, text, X > 1, *pair)
+    text = "x has FLOAT32, while y has INT8; ...y.astype('float32')."
+    where(text, X > 1, X, CUBE[0])
+    text = "x has INT32, while y has FLOAT32; ...INT32 does not hold every value of"
+    for function in (dox.where, jax.jit(dox.where)):
+        refused(function, text, X > 1, X.astype("i4"), X[0, 0])
     both = "x and y are both Python numbers; one must...jnp.asarray(y)."
     where(both, X > 1, 1, 2.0, error=TypeError)
-    text = "condition has sizes {15}, x has sizes {64}, y has sizes {3,1}; counted from"
-    where(text, np.ones(15, bool), np.int8([1] * 64), CUBE[0, :, :1])
+    text = "condition has sizes {2,4}, x has sizes {}, y has sizes {3,4}; counted from"
+    where(text, np.ones((2, 4), bool), 0, X)
     text = f"the result would have sizes {{1048576,1048576,1048576}}, {2**60} elements"
     line = np.ones(2**20, np.int8)
     where(text, line[:, None, None] > 0, line[:, None], line)
-    text = "condition has sizes {2,4}, x has sizes {}, y has sizes {3,4}; counted"
-    where(text, np.ones((2, 4), bool), 0, X)
 
 
 def test_errors_of_nonzero_and_compress():
-    nonzero = partial(refused, dox.nonzero)
-    nonzero("x has an element 1099511627776", WIDE + 2**40)
-    count = (
-        "fill_value is (Array(1, dtype=int32),); it must be a scalar or a tuple of 2."
-    )
-    nonzero(count, X, size=3, fill_value=(1,))
-    sizes = "fill_value has sizes {2}; it must be one number."
-    nonzero(sizes, X, size=3, fill_value=np.int32([1, 2]))
+    nonzero = partial(refused, dox.nonzero, size=3)
+    nonzero("x has an element 1099511627776", LONG)
+    count = "is (Array(1, dtype=int32),); it must be a scalar or a tuple of 2."
+    nonzero(f"fill_value {count}", X, fill_value=(1,))
     for fill in (0.5, True):
         text = "fill_value is of type ...; it must be an integer."
-        nonzero(text, X, size=3, fill_value=fill, error=TypeError)
-    compress = partial(refused, dox.compress)
+        nonzero(text, X, fill_value=fill, error=TypeError)
+    compress = partial(refused, dox.compress, axis=1, size=2)
     types = "fill_value has data type INT8, while"
-    compress(types, X, X[0], axis=1, size=2, fill_value=np.int8(1))
+    compress(types, X, X[0], fill_value=np.int8(1))
     sizes = "fill_value has sizes {4}; it must be one number."
-    compress(sizes, X, X[0], axis=1, size=2, fill_value=X[0])
-    compress("axis is -3; it must be in [-2, 2).", X, X[0], axis=-3)
+    for call in (nonzero, partial(compress, condition=X[0])):
+        call(sizes, X, fill_value=LABELS.ravel())
+    refused(dox.compress, "axis is -3; it must be in [-2, 2).", X, X[0], axis=-3)
 
 
 def test_errors_of_diagonals():
     trilu = partial(refused, dox.trilu)
     trilu("x has sizes {4}; it must have at least 2 dim", X[0])
-    for upper in (2, X[0], np.arange(99), "x" * 999, [[0], 1]):
+    for upper in (2, X[0], "x" * 999, [[0], 1]):
         trilu("upper is...; it must be True or False.", X, upper=upper)
-    trilu(f"k {INTEGER}", X, 0.5, error=TypeError)
-    for k in (WIDE, jnp.arange(3)):
-        trilu("k has sizes {3}; it must be one number.", X, k)
+    trilu("k has sizes {3}; it must be one number.", X, LONG)
     text = "k has data type FLOAT32; it must have an integer type."
     trilu(text, X, jnp.float32(1), error=TypeError)
     eye_like = partial(refused, dox.eye_like)
     eye_like("x has sizes {2,3,4}; it must have two dim", CUBE)
     eye_like(f"k {INTEGER}", X, k=0.5, error=TypeError)
-    eye_like("dtype...'string'...data type", X, dtype=8, error=TypeError)
-    for dtype in (np.int8(-1), 17):
-        eye_like(f"dtype...{dtype}...data type", X, dtype=dtype, error=TypeError)
+    for dtype in (8, np.int8(-1), 17):
+        eye_like("dtype is ...data type", X, dtype=dtype, error=TypeError)
     eye_like("the result (dtype) has data type FLOAT64, which needs", X, dtype=11)
 
 
@@ -331,57 +294,42 @@ def test_types_and_devices_of_eye_like(x64):
     assert dox.eye_like(x).devices() == x.devices()
 
 
-# dmljax's functions for ONNX's nodes.
-NODES = {
-    "Pad": dox.pad,
-    "OneHot": dox.one_hot,
-    "Where": dox.where,
-    "NonZero": dox.nonzero,
-    "Trilu": dox.trilu,
-    "EyeLike": dox.eye_like,
-    "Compress": dox.compress,
-}
 # The positions of the inputs that are constants.
-CONSTANTS = {"Pad": (1, 3), "OneHot": (1,), "Trilu": (1,)}
+CONSTANTS = {"pad": (1, 3), "one_hot": (1,), "trilu": (1,)}
 
 
-@pytest.fixture(scope="module")
-def cases():
-    """ONNX's tests with a single node."""
+@pytest.mark.parametrize("name", dox.__all__)
+def test_nodes_of_onnx(name, x64):
+    """ONNX's tests with a single node, with the size of the expected output."""
+    operator = name.replace("_", "")
+    helper = pytest.importorskip("onnx.helper")
     node = pytest.importorskip("onnx.backend.test.case.node")
     # We import the tests of few operators; ONNX's collect_testcases would make all.
     # NumPy warns while some are made.
     with warnings.catch_warnings(action="ignore"):
-        for operator in NODES:
-            importlib.import_module(f"{node.__name__}.{operator.lower()}")
-    return [case for case in node._NodeTestCases if len(case.model.graph.node) == 1]
-
-
-@pytest.mark.parametrize("operator", NODES)
-def test_nodes_of_onnx(operator, cases, x64):
-    """Each node is called with the size of its expected output."""
-    helper = pytest.importorskip("onnx.helper")
+        importlib.import_module(f"{node.__name__}.{operator}")
     chosen = []
-    for case in cases:
-        (node,) = case.model.graph.node
-        if node.op_type == operator:
-            value_of = helper.get_attribute_value
-            attributes = {a.name: value_of(a) for a in node.attribute}
-            if "mode" in attributes:
-                attributes["mode"] = attributes["mode"].decode()
-            for inputs, (expected,) in case.data_sets:
-                if operator in ("NonZero", "Compress"):
-                    axis = attributes.get("axis", -1)
-                    attributes = attributes | {"size": expected.shape[axis]}
-                chosen.append((inputs, attributes, expected))
+    for case in node._NodeTestCases:
+        first, *rest = case.model.graph.node
+        if first.op_type.lower() != operator or rest:
+            continue
+        value_of = helper.get_attribute_value
+        attributes = {a.name: value_of(a) for a in first.attribute}
+        if "mode" in attributes:
+            attributes["mode"] = attributes["mode"].decode()
+        for inputs, (expected,) in case.data_sets:
+            size = {}
+            if name in ("nonzero", "compress"):
+                size["size"] = expected.shape[attributes.get("axis", -1)]
+            chosen.append((inputs, attributes | size, expected))
 
     @jax.jit
     def program(data):
         results = []
         for traced, (inputs, attributes, _) in zip(data, chosen, strict=True):
-            for i in CONSTANTS.get(operator, ()):
+            for i in CONSTANTS.get(name, ()):
                 traced[i : i + 1] = inputs[i : i + 1]
-            results.append(NODES[operator](*traced, **attributes))
+            results.append(getattr(dox, name)(*traced, **attributes))
         return results
 
     assert chosen

@@ -161,7 +161,7 @@ ERRORS += [
     ),
     _desc("Axis is -1; it must be in [0, 2), as", axis=-1),
     _desc(
-        "along axis (Axis) 1 is 2 and must be 1.", indices_tensor=tensor("INT32", 2, 2)
+        "has sizes {2,2}; its size along Axis 1", indices_tensor=tensor("INT32", 2, 2)
     ),
     _desc("has {2,3}, while...give it {4,3}", indices_tensor=tensor("INT32", 4, 1)),
     _desc(
