@@ -46,14 +46,15 @@ def name_of(function):
 def of_arrays(door):
     """The function of the arrays alone, and these arrays."""
     function, *given = door
-    leaves, tree = jax.tree.flatten(given)
-    places = [i for i, leaf in enumerate(leaves) if isinstance(leaf, np.ndarray)]
+
+    def is_array(leaf):
+        return isinstance(leaf, np.ndarray)
 
     def call(*arrays):
-        mixed = leaves.copy()
-        for i, array in zip(places, arrays, strict=True):
-            mixed[i] = array
-        arguments, options = tree.unflatten(mixed)
+        left = iter(arrays)
+        arguments, options = jax.tree.map(
+            lambda leaf: next(left) if is_array(leaf) else leaf, given
+        )
         return function(*arguments, **options)
 
-    return call, [leaves[i] for i in places]
+    return call, list(filter(is_array, jax.tree.leaves(given)))

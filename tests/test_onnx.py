@@ -44,7 +44,6 @@ def select(number):
 
 def rows_of_pad():
     """Yields pairs: a result, and the expected array."""
-    yield dox.pad(X, np.array([1, 0, 2, 3])), np.pad(X, ((1, 2), (0, 3)))
     yield dox.pad(X, PADS, None, AXIS), np.pad(X, ((0, 0), (2, 1)))
     filled = np.pad(X, ((2, 1), (0, 0)), constant_values=7)
     for value in (7.0, np.float32([[7]])):
@@ -65,7 +64,6 @@ def rows_of_pad():
 
 
 def rows_of_one_hot():
-    yield dox.one_hot(LABELS, 3, OFF_ON)[0], lit([2, 2], 3)
     yield dox.one_hot(LABELS, np.array([3]), OFF_ON)[1], lit([0, None], 3)
     yield dox.one_hot(LABELS, DEPTH, OFF_ON, axis=0)[:, 0], lit([2, 2], 3).T
     floats = np.float32([0.9, -1.9, -0.5, np.nan, np.inf, -3e9, 1e30, 2])
@@ -88,7 +86,6 @@ def rows_of_where():
 
 
 def rows_of_nonzero():
-    yield dox.nonzero(X), np.stack(np.nonzero(X))
     yield dox.nonzero(np.int8(5), size=2, fill_value=()), np.zeros((0, 2))
     yield dox.nonzero(X[:1], size=4, fill_value=(3, 2)), [[0, 0, 0, 3], [1, 2, 3, 2]]
     for fill in (9, np.int8(9), jnp.uint32(9)):
@@ -104,14 +101,13 @@ def rows_of_nonzero():
 
 def rows_of_diagonals():
     far = np.array([2**63 - 1])
-    ks = {-1: jnp.array([-1]), 2: np.int64(2), -9: -(2**40), 9: 2**31 - 1, 10: far}
+    ks = {-1: jnp.array([-1]), -9: -(2**40), 9: 2**31 - 1, 10: far}
     for near, k in ks.items():
         yield dox.trilu(CUBE, k), np.triu(CUBE, near)
         yield dox.trilu(X, k, upper=0), np.tril(X, near)
         yield dox.eye_like(CUBE[0], k=k), np.eye(3, 4, near, np.int8)
-    for number, dtype in {1: "float32", 9: "bool"}.items():
-        yield dox.eye_like(CUBE[0], dtype=np.int8(number)), np.eye(3, 4, dtype=dtype)
-    yield dox.eye_like(X, dtype=bool), np.eye(3, 4, dtype=bool)
+    for dtype in (np.int8(9), bool):
+        yield dox.eye_like(X, dtype=dtype), np.eye(3, 4, dtype=bool)
 
 
 def rows_of_compress():
@@ -120,7 +116,6 @@ def rows_of_compress():
     yield dox.compress(CUBE, first, size=3, fill_value=7.9), np.int8([1, 2, 7])
     # Like ONNX Runtime, dmljax flattens and cuts the condition. NumPy's needs no size.
     square = np.array([[1, 0], [1, 1]]) > 0
-    yield dox.compress(X, square), X[0, [0, 2, 3]]
     yield dox.compress(X, jnp.array(square), axis=0, size=2), X[[0, 2]]
     yield dox.compress(X, np.True_, axis=0), X[:1]
     filled = np.concatenate([X[1:2], np.full((1, 4), 7, np.float32)])
@@ -219,7 +214,6 @@ def test_errors_of_pad():
 
 def test_errors_of_one_hot():
     hot = partial(refused, dox.one_hot)
-    hot("indices has an element 1099511627776", LONG, 3, OFF_ON)
     hot("values has sizes {1,2}; it must have {2}, off and on.", X, 3, OFF_ON[None])
     hot("depth is 0; it must be at least 1.", X, 0.9, OFF_ON)
     hot("depth has sizes {3}; it must be one number.", X, LONG, OFF_ON)
@@ -233,12 +227,7 @@ def test_errors_of_one_hot():
 def test_errors_of_where():
     where = partial(refused, dox.where)
     text = "x has FLOAT32, while y has INT8; ...y.astype('float32')."
-    where(text, X > 1, X, CUBE[0])
-    text = "x has INT32, while y has FLOAT32; ...INT32 does not hold every value of"
-    for function in (dox.where, jax.jit(dox.where)):
-        refused(function, text, X > 1, X.astype("i4"), X[0, 0])
-    both = "x and y are both Python numbers; one must...jnp.asarray(y)."
-    where(both, X > 1, 1, 2.0, error=TypeError)
+    refused(jax.jit(dox.where), text, X > 1, X, CUBE[0])
     text = "condition has sizes {2,4}, x has sizes {}, y has sizes {3,4}; counted from"
     where(text, np.ones((2, 4), bool), 0, X)
     text = f"the result would have sizes {{1048576,1048576,1048576}}, {2**60} elements"
@@ -248,7 +237,6 @@ def test_errors_of_where():
 
 def test_errors_of_nonzero_and_compress():
     nonzero = partial(refused, dox.nonzero, size=3)
-    nonzero("x has an element 1099511627776", LONG)
     count = "is (Array(1, dtype=int32),); it must be a scalar or a tuple of 2."
     nonzero(f"fill_value {count}", X, fill_value=(1,))
     for fill in (0.5, True):

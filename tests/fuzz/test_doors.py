@@ -35,29 +35,23 @@ def arrays(draw, sizes=(2, 3)):
     numbers = draw(st.lists(NUMBERS, min_size=count, max_size=count))
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         array = np.array(numbers, np.float64).astype(dtype).reshape(sizes)
-    if draw(st.booleans()):
-        return array
-    if draw(st.booleans()):
-        return jnp.full(sizes, draw(NUMBERS))
-    return jax.device_put(array)
+    weak = jnp.full(sizes, draw(NUMBERS))
+    return draw(st.sampled_from([array, jax.device_put(array), weak]))
 
 
 PAIRS = st.tuples(NUMBERS, NUMBERS)
-CONSTANTS = st.one_of(NUMBERS, PAIRS, st.tuples(PAIRS, PAIRS), arrays(()))
-CHOSEN = {
-    "size": st.integers(1, 6),
-    "fill_value": st.one_of(NUMBERS, arrays(())),
-}
+CONSTANTS = NUMBERS | PAIRS | st.tuples(PAIRS, PAIRS) | arrays(())
+CHOSEN = {"size": st.integers(1, 6), "fill_value": NUMBERS | arrays(())}
 FILLS = [None, -1, 9, np.uint8(7), np.int8(-1), np.uint32(9), np.int16(7), True]
 FOUND = {"size": st.integers(0, 6), "fill_value": st.sampled_from(FILLS)}
+TRIANGLE = {"k": st.integers(-3, 3)}
 # The arguments of each function, besides one array of the usual sizes.
 ARGUMENTS = {
     "pad": {
         "pad_width": st.sampled_from([0, 1, (1, 2), ((1, 0), (2, 4))]),
         "mode": st.sampled_from(MODES),
     },
-    "tril": {"k": st.integers(-3, 3)},
-    "triu": {"k": st.integers(-3, 3)},
+    **dict.fromkeys(["tril", "triu"], TRIANGLE),
     "one_hot": {
         # jax.nn.one_hot gives two ones if the type of the indices can't count the
         # classes (test_numpy.py): int8 counts to 127, and bfloat16 to 256.
@@ -65,11 +59,8 @@ ARGUMENTS = {
         "dtype": st.sampled_from([None, bool, float, int, "bfloat16"]),
         "axis": st.sampled_from([0, 1, -1]),
     },
-    "extract": CHOSEN,
-    "compress": CHOSEN,
-    "nonzero": FOUND,
-    "flatnonzero": FOUND,
-    "argwhere": FOUND,
+    **dict.fromkeys(["extract", "compress"], CHOSEN),
+    **dict.fromkeys(["argwhere", "flatnonzero", "nonzero", "where"], FOUND),
 }
 SIZES = {"one_hot": [(4,)], "extract": [(6,), (2, 3)], "compress": [(6,), (2, 3)]}
 
@@ -88,13 +79,11 @@ def calls(draw):
 def outcome(library, call, jitted):
     """The results, or the error."""
     name, given, options = call
-    owner = jax.nn if name == "one_hot" and library is jnp else library
-    function = getattr(owner, name)
+    function = getattr(library, name, jax.nn.one_hot)
+    run = jax.jit if jitted else lambda call: call
     try:
         with warnings.catch_warnings(action="ignore"):
-            if jitted:
-                return jax.jit(lambda: function(*given, **options))()
-            return function(*given, **options)
+            return run(lambda: function(*given, **options))()
     except (TypeError, ValueError, OverflowError) as error:
         return error
 
@@ -103,8 +92,7 @@ def outcome(library, call, jitted):
 @hypothesis.given(calls(), st.booleans(), st.booleans())
 def test_random_calls(call, jitted, x64):
     with jax.enable_x64(x64):
-        expected = outcome(jnp, call, jitted)
-        found = outcome(dnp, call, jitted)
+        expected, found = (outcome(library, call, jitted) for library in (jnp, dnp))
     # dmljax.numpy takes some numbers that jax.numpy refuses.
     hypothesis.assume(not isinstance(expected, Exception))
     if isinstance(found, Exception):
