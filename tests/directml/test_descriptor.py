@@ -1,4 +1,4 @@
-"""The checks that all descriptors share: types of fields, then of tensors, then sizes.
+"""Descriptors are values. All share checks: types of fields, of tensors, then sizes.
 
 test_tensor.py has the rules of a single tensor, and tests/subjects/ the rules of an
 operator.
@@ -6,24 +6,70 @@ operator.
 
 import dataclasses
 import importlib
+import inspect
 import pickle
+import typing
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from dmljax import (
+    DataType,
     DescriptorError,
     FeatureLevel,
     OperatorDesc,
+    PaddingDesc,
+    PaddingMode,
+    TensorDesc,
+    TensorFlags,
     create_operator,
 )
+from dmljax._directml.struct import fields_of
+from dmljax._operators import DESCRIPTORS
 from tests.checks import assert_refused
 from tests.samples import created, tensor
-from tests.subjects import diagonal_matrix1, padding
+from tests.subjects import DESCRIBED, diagonal_matrix1, padding
 
 FILL = diagonal_matrix1.DESC
 PAD = padding.DESC
 REAL = "it must be a real number that a floating-point type holds"
+
+
+@pytest.mark.parametrize("name", DESCRIBED)
+def test_fields_are_those_of_the_struct(name):
+    assert DESCRIPTORS[name].operator == name
+    assert list(fields_of(DESCRIPTORS[name])) == DESCRIBED[name].fields.split()
+
+
+def test_a_descriptor_is_a_value():
+    """Fields get Python's types: these have a hash, and do not overflow."""
+    exact = TensorDesc(DataType(1), (2,), (1,), 8, TensorFlags(1), 16)
+    given = TensorDesc(np.int64(1), [2], np.int8([1]), jnp.int32(8), 1, np.uint8(16))
+    desc = PaddingDesc(exact, exact, PaddingMode(1), 0.5, 1, (0,), (0,))
+    same = PaddingDesc(given, given, np.int8(1), 0.5, np.array(1), range(1), [0])
+    assert same == desc
+    assert repr(same) == repr(desc)
+    assert len({desc, same, dataclasses.replace(desc, end_padding=[1])}) == 2
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        desc.dimension_count = 2
+
+
+def test_fields_of_a_struct():
+    """They are looked up once: each descriptor asks for them."""
+    assert fields_of(TensorDesc) is fields_of(TensorDesc)
+
+    class Example(typing.NamedTuple):
+        optional: typing.Optional[int]  # noqa: UP045
+        either: int | str
+        any_of: int | str | None
+
+    fields = fields_of(Example).values()
+    assert [(field.annotation, field.default) for field in fields] == [
+        (int, None),
+        (int | str, inspect.Parameter.empty),
+        (int | str, None),
+    ]
 
 
 @pytest.mark.parametrize(

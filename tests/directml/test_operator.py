@@ -89,9 +89,11 @@ def test_equal_operators_are_traced_once(monkeypatch):
 
     monkeypatch.setattr(PaddingDesc, "evaluate", counted)
     # No other test has these sizes.
-    x, output = tensor("FLOAT32", 11), tensor("FLOAT32", 13)
-    descs = [pad(n, input_tensor=x, output_tensor=output) for n in (NAN, NAN, 1.0)]
-    first, second, other = map(create_operator, descs)
+    sizes = {"input_tensor": tensor("FLOAT32", 11)}
+    sizes["output_tensor"] = tensor("FLOAT32", 13)
+    first, second, other = (
+        create_operator(pad(value, **sizes)) for value in (NAN, NAN, 1.0)
+    )
     traces.clear()  # of the checks
     x = jnp.zeros(11)
     static = jax.jit(lambda operator, x: operator(x), static_argnums=0)

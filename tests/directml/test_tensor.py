@@ -158,9 +158,3 @@ def test_no_two_elements_share_an_offset_if_strides_step_over_smaller_axes(axes)
     sizes, strides = zip(*axes, strict=True)
     if steps_over(sizes, strides):
         assert not oracles.strides_overlap(sizes, strides)
-
-
-def test_lengths_of_buffers():
-    assert of(strides=(8, 2)).buffer_length == 13
-    assert total(60, strides=(8, 2)).buffer_length == 15
-    assert total(16, "FLOAT16", strides=(4, 1)).buffer_length == 8
