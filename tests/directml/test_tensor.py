@@ -158,3 +158,7 @@ def test_no_two_elements_share_an_offset_if_strides_step_over_smaller_axes(axes)
     sizes, strides = zip(*axes, strict=True)
     if steps_over(sizes, strides):
         assert not oracles.strides_overlap(sizes, strides)
+
+
+def test_the_length_of_a_buffer():
+    assert total(16, "FLOAT16", strides=(4, 1)).buffer_length == 8
