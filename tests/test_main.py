@@ -1,5 +1,6 @@
 """The command line: its output; bad input is one line and status 2."""
 
+import contextlib
 import doctest
 import functools
 import io
@@ -60,6 +61,19 @@ def rejects(capsys, arguments, message):
     assert message in err
 
 
+@pytest.fixture
+def meanwhile(monkeypatch):
+    """Does something after the check of the models, before the first one runs."""
+
+    def execute(action, *arguments):
+        action()
+        return program.execute(*arguments)
+
+    return lambda action: monkeypatch.setattr(
+        command_line, "execute", functools.partial(execute, action)
+    )
+
+
 PRINTED = "Resource 'output': 1, 1, 2, 3, 3\n"
 WRITTEN = "written.npy (FLOAT32 {5})\n"
 
@@ -94,6 +108,8 @@ def test_check_runs_nothing(capsys, monkeypatch):
     assert run("m0.json", "--check") == 0
     assert capsys.readouterr() == ("", 2 * "model 'm0.json': it can run\n")
     assert os.listdir() == ["m0.json"]
+    with pytest.raises(TypeError):  # a mistake of ours is not hidden
+        run()
 
 
 def test_standard_input(capsys, monkeypatch):
@@ -131,21 +147,17 @@ def test_where_files_are_written(capsys, folder):
     rejects(capsys, [*into, ""], "--output-dir is empty; write . for the current folde")
 
 
-def test_lines_about_files(capsys):
+def test_lines_about_files(capsys, folder):
     pytest.importorskip("PIL")
-    commands = [save("r", "r.bin")]
+    (folder / "in").mkdir()
+    commands = [save("r", "in/r.bin")]
     commands += [save("r", f"r.{end}", dimensions=[2, 3]) for end in ("npy", "png")]
     names = files(holding(zeros("FLOAT32", 6), *commands))
     assert command_line.main(["run", *names, "--no-clobber"]) == 0
     # Fault: the temporary files stay, because they are linked and not renamed.
-    assert sorted(os.listdir()) == ["m0.json", "r.bin", "r.npy", "r.png"]
-    summaries = "r.bin (24 raw bytes)", "r.npy (FLOAT32 {2,3})", "r.png (3 x 2)"
+    assert sorted(os.listdir()) == ["in", "m0.json", "r.npy", "r.png"]
+    summaries = "in/r.bin (24 raw bytes)", "r.npy (FLOAT32 {2,3})", "r.png (3 x 2)"
     assert capsys.readouterr().err == "".join(f"wrote {each}\n" for each in summaries)
-    # A planted fault: the line has the name of the file alone.
-    pathlib.Path("in").mkdir()
-    names = files(holding(zeros("FLOAT32", 6), save("r", "in/r.bin")))
-    assert command_line.main(["run", *names]) == 0
-    assert capsys.readouterr().err == "wrote in/r.bin (24 raw bytes)\n"
 
 
 def test_no_file_is_written_twice(capsys):
@@ -168,50 +180,30 @@ def test_a_link_that_is_there_before_is_followed():
     assert os.path.isfile("other.npy")
 
 
-@pytest.mark.parametrize("options", [[], ["--no-clobber"]])
-def test_a_link_that_is_made_by_then_is_not_followed(options, monkeypatch):
-    """The path that was checked is the path that is written."""
-
-    def execute(*arguments):
-        pathlib.Path("other").write_text("kept")
-        os.symlink("other", "written.npy")
-        os.unlink("other") if options else None
-        return program.execute(*arguments)
-
-    monkeypatch.setattr(command_line, "execute", execute)
+@pytest.mark.parametrize(
+    ("options", "error"),
+    [
+        ([], "replaced written.npy"),
+        (["--no-clobber"], "cannot be written: File exists."),
+    ],
+)
+def test_a_link_that_is_made_by_then(options, error, meanwhile, capsys):
+    """It is replaced or kept, and never followed: the checked path is written."""
+    pathlib.Path("other").write_text("kept")
+    meanwhile(lambda: os.symlink("other", "written.npy"))
     assert run(*options) == 2 * len(options)
+    assert error in capsys.readouterr().err
     assert os.path.islink("written.npy") == bool(options)
-    if options:
-        assert not os.path.exists("other")
-    else:
-        assert pathlib.Path("other").read_text() == "kept"
+    assert pathlib.Path("other").read_text() == "kept"
 
 
-def test_a_working_folder_that_goes_away(capsys, folder, monkeypatch):
+def test_a_working_folder_that_goes_away(capsys, folder, monkeypatch, meanwhile):
     (folder / "gone").mkdir()
     monkeypatch.chdir("gone")
-
-    def execute(*arguments):
-        shutil.rmtree(folder / "gone")
-        return program.execute(*arguments)
-
-    monkeypatch.setattr(command_line, "execute", execute)
+    meanwhile(lambda: shutil.rmtree(folder / "gone"))
     assert run() == 2
     message = "command 3 (writeFile): it cannot be written: No such file or directory"
     assert f"'m0.json', {message}" in capsys.readouterr().err
-
-
-def test_a_file_that_is_there_by_then_is_kept(capsys, monkeypatch):
-    """Another process may be faster."""
-
-    def execute(*arguments):
-        pathlib.Path("written.npy").write_text("kept")
-        return program.execute(*arguments)
-
-    monkeypatch.setattr(command_line, "execute", execute)
-    assert run("--no-clobber") == 2
-    assert "it cannot be written: File exists." in capsys.readouterr().err
-    assert pathlib.Path("written.npy").read_text() == "kept"
 
 
 def test_the_limit_and_that_all_models_are_checked_before_any_runs(capsys):
@@ -228,7 +220,6 @@ def test_the_limit_and_that_all_models_are_checked_before_any_runs(capsys):
     ("arguments", "message"),
     [
         ([], "the following arguments are required: COMMAND (see dmljax --help)"),
-        (["frob"], "invalid choice: 'frob'"),
         (["run", "x.json", "--device", "npu"], "argument --device: invalid choice: 'n"),
         (["run", "x.json", "--a\nb"], "unrecognized arguments: --a b"),
         (["support", "--" + "x" * 10**6], "xxx... (1000054 characters)"),
@@ -271,65 +262,37 @@ def test_an_interrupt(capsys, monkeypatch):
     assert capsys.readouterr() == ("", "dmljax: interrupted\n")
 
 
-@pytest.mark.parametrize(
-    ("name", "number"),
-    [
-        ("os.chmod", signal.SIGTERM),
-        ("os.replace", signal.SIGHUP),
-        ("os.link", signal.SIGHUP),
-    ],
-)
-def test_a_signal_while_a_file_is_written(name, number, monkeypatch, request):
-    """The temporary file is removed, also if the tests themselves ignore SIGHUP."""
-    request.addfinalizer(
-        functools.partial(signal.signal, number, signal.signal(number, signal.SIG_DFL))
-    )
-    pathlib.Path("written.npy").write_bytes(b"kept")
-    more = ["--no-clobber", "--output-dir", "new"] if name == "os.link" else []
-    os.mkdir("new")
-
-    def terminate(*arguments):
-        assert len(os.listdir("new" if more else ".")) == (1 if more else 4)
-        os.kill(os.getpid(), number)
-
-    monkeypatch.setattr(name, terminate)
-    assert run(*more) == 128 + number
-    assert signal.getsignal(number) == signal.SIG_DFL
-    assert os.listdir("new") == []
-    assert sorted(os.listdir()) == ["m0.json", "new", "written.npy"]
-    assert pathlib.Path("written.npy").read_bytes() == b"kept"
-
-
-def test_handlers_of_signals_are_restored():
-    """Fault: Ctrl-C after a written file ends the process by SIG_DFL."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    assert run() == 0
-    assert signal.signal(signal.SIGINT, before) is signal.default_int_handler
-
-
 @pytest.mark.parametrize("second", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("first", "status"), [(signal.SIGTERM, 128 + signal.SIGTERM), (signal.SIGINT, 130)]
+    ("name", "first", "status"),
+    [
+        ("os.chmod", signal.SIGTERM, 143),
+        ("os.replace", signal.SIGINT, 130),
+        ("os.link", signal.SIGHUP, 129),
+    ],
 )
-def test_a_second_signal_is_ignored_until_the_file_is_removed(
-    first, status, second, monkeypatch
-):
-    before = {number: signal.getsignal(number) for number in (first, second)}
-    for number in before:
-        by_default = {signal.SIGINT: signal.default_int_handler}
-        signal.signal(number, by_default.get(number, signal.SIG_DFL))
+def test_signals_while_a_file_is_written(name, first, status, second, monkeypatch):
+    """The second is ignored until the temporary file is removed."""
+    handlers = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
+    handlers[signal.SIGINT] = signal.default_int_handler
+    before = {number: signal.signal(number, each) for number, each in handlers.items()}
+    pathlib.Path("written.npy").write_bytes(b"kept")
+    os.mkdir("new")
     unlink = os.unlink
 
     def unlink_after_a_signal(path):
         os.kill(os.getpid(), second)
         unlink(path)
 
-    monkeypatch.setattr("os.replace", lambda *_: os.kill(os.getpid(), first))
+    monkeypatch.setattr(name, lambda *_: os.kill(os.getpid(), first))
     monkeypatch.setattr("os.unlink", unlink_after_a_signal)
-    assert run() == status
-    assert os.listdir() == ["m0.json"]
-    for number, handler in before.items():
-        signal.signal(number, handler)
+    more = ["--no-clobber", "--output-dir", "new"] if name == "os.link" else []
+    assert run(*more) == status
+    restored = {number: signal.signal(number, each) for number, each in before.items()}
+    assert restored == handlers
+    assert os.listdir("new") == []
+    assert sorted(os.listdir()) == ["m0.json", "new", "written.npy"]
+    assert pathlib.Path("written.npy").read_bytes() == b"kept"
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])
@@ -354,54 +317,43 @@ def test_main_in_a_thread(capsys):
     assert capsys.readouterr().out == PRINTED
 
 
-def test_a_mistake_of_ours_is_not_hidden(monkeypatch):
-    monkeypatch.setattr(command_line, "execute", None)
-    with pytest.raises(TypeError):
-        run()
-
-
-def test_a_reader_that_goes_away(capsys, monkeypatch):
+def broken():
+    """A pipe whose reader went away."""
     reader, writer = os.pipe()
     os.close(reader)
-    with open(writer, "w") as pipe:
-        monkeypatch.setattr(sys, "stdout", pipe)
-        assert command_line.main(["support"]) == 1
-    assert capsys.readouterr().err == ""
+    return open(writer, "w")
 
 
-full_device = pytest.mark.skipif(
-    not os.path.exists("/dev/full"), reason="only Linux has it"
-)
+def full():
+    if not os.path.exists("/dev/full"):
+        pytest.skip("only Linux has it")
+    return open("/dev/full", "w")
 
 
-@full_device
-def test_a_full_disk(capsys, monkeypatch):
-    with open("/dev/full", "w") as full:
-        monkeypatch.setattr(sys, "stdout", full)
-        assert command_line.main(["support"]) == 2
-    error = "dmljax: the output cannot be written: No space left on device\n"
-    assert capsys.readouterr().err == error
-
-
-@full_device
-@pytest.mark.parametrize(("more", "status"), [([], 0), (["--device", "npu"], 2)])
-def test_a_full_standard_error(capsys, monkeypatch, more, status):
-    with open("/dev/full", "w") as full:
-        monkeypatch.setattr(sys, "stderr", full)
-        assert run(*more) == status
-        assert os.path.exists("written.npy") == (status == 0)
-    # Closing does not raise here, so it does not raise at the end of the process.
-    assert capsys.readouterr().out == (PRINTED if status == 0 else "")
+FULL = "dmljax: the output cannot be written: No space left on device\n"
 
 
 @pytest.mark.parametrize(
-    ("closed", "operator", "status"), [("stdout", "padding", 0), ("stderr", "x", 2)]
+    ("name", "make", "command", "status", "shown"),
+    [
+        ("stdout", broken, "support", 1, ("", "")),
+        ("stdout", full, "support", 2, ("", FULL)),
+        ("stderr", full, "run m0.json", 0, (PRINTED, "")),
+        ("stderr", full, "run absent.json", 2, ("", "")),
+        # Fault: an error goes to standard output, where print writes for None.
+        ("stdout", contextlib.nullcontext, "support padding", 0, ("", "")),
+        ("stderr", contextlib.nullcontext, "support x", 2, ("", "")),
+    ],
 )
-def test_a_closed_stream(closed, operator, status, capsys, monkeypatch):
-    """Fault: an error goes to standard output, where print writes for None."""
-    monkeypatch.setattr(sys, closed, None)
-    assert command_line.main(["support", operator]) == status
-    assert capsys.readouterr() == ("", "")
+def test_a_stream_that_takes_no_text(
+    name, make, command, status, shown, capsys, monkeypatch
+):
+    """Its closing does not raise here, so it does not raise at the end of Python."""
+    files(padding_model())
+    with make() as stream:
+        monkeypatch.setattr(sys, name, stream)
+        assert command_line.main(command.split()) == status
+    assert capsys.readouterr() == shown
 
 
 def test_a_program_without_a_platform():
@@ -418,14 +370,18 @@ def test_a_program_without_a_platform():
 
 
 def test_support(capsys):
-    for name in ("PADDING", "padding", "dml_operator_PADDING"):
-        lines = printed(capsys, "support", name).splitlines()
-        columns = "| from level | tensor | ranks | data types |"
-        first = "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |"
-        assert lines[:5] == ["## PADDING", "", columns, "|---|---|---|---|", first]
-    text = printed(capsys, "support")
-    assert text.count("|\n\n## ") == len(DESCRIPTORS) - 1
-    lines = text.splitlines()
+    text = printed(capsys, "support", "padding", "dml_operator_ONE_HOT")
+    columns = "| from level | tensor | ranks | data types |"
+    first = "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |"
+    assert text.splitlines()[:5] == [
+        "## PADDING",
+        "",
+        columns,
+        "|---|---|---|---|",
+        first,
+    ]
+    assert "|\n\n## ONE_HOT\n" in text
+    lines = printed(capsys, "support").splitlines()
     assert [line[3:] for line in lines if line.startswith("#")] == [*DESCRIPTORS]
 
 
