@@ -197,12 +197,13 @@ def test_a_link_that_is_made_by_then(options, error, meanwhile, capsys):
     assert pathlib.Path("other").read_text() == "kept"
 
 
-def test_a_working_folder_that_goes_away(capsys, folder, monkeypatch, meanwhile):
-    (folder / "gone").mkdir()
-    monkeypatch.chdir("gone")
-    meanwhile(lambda: shutil.rmtree(folder / "gone"))
+def test_a_folder_that_becomes_a_file(capsys, folder, monkeypatch, meanwhile):
+    """Fault: the temporary file can only be missing, not out of reach."""
+    (folder / "old").mkdir()
+    monkeypatch.chdir("old")
+    meanwhile(lambda: (shutil.rmtree(folder / "old"), (folder / "old").touch()))
     assert run() == 2
-    message = "command 3 (writeFile): it cannot be written: No such file or directory"
+    message = "command 3 (writeFile): it cannot be written: Not a directory."
     assert f"'m0.json', {message}" in capsys.readouterr().err
 
 

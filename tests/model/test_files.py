@@ -103,6 +103,7 @@ def test_written_floats_are_clipped_and_rounded():
     ("more", "message"),
     [
         ({"initialValuesDataType": "INT32"}, "an image has data type INT32; it must"),
+        ({"resampleSize": [3, 5, 7]}, "the field 'resampleSize' is {3,5,7}; it must"),
         ({"resampleSize": [2, 3, 5, 7]}, "the field 'resampleSize' is {2,3,5,7}; it"),
         ({"resampleSize": [1, 2, 5, 7]}, "the field 'resampleSize' is {1,2,5,7}; it"),
         ({"resampleSize": [1, 3, 9**5, 9**5]}, "has 10460353203 elements, and"),
@@ -117,8 +118,7 @@ def test_the_elements_of_an_image_are_counted_before_it_is_resampled():
     """Fault: no room is required for the pixels of the file, 4 * 5 * 7."""
     write_image("in.png")
     model = m.holding(m.source("in.png", resampleSize=[1, 1, 1, 1]))
-    message = "'r': sourcePath 'in.png' has 140 elements, and there is room for 139;"
-    assert message in m.refusal(model, max_elements=139)
+    assert "'in.png' has 140 elements, and" in m.refusal(model, max_elements=139)
     assert dmljax.run_model(model, max_elements=140)["r"].size == 1
 
 
@@ -126,17 +126,15 @@ def test_images_that_can_not_be_read(folder):
     write_image("cut.png")
     (folder / "cut.png").write_bytes((folder / "cut.png").read_bytes()[:80])
     (folder / "text.png").write_bytes(b"no image")
-    reasons = {"cut.png": "", "text.png": "cannot identify image file"}
+    reasons = {"cut.png": "", "text.png": "cannot identify image file."}
     for mode in ("L", "RGB", "LA", "RGBA"):
         write_image("in.png", mode)
-        shallow = (folder / "in.png").read_bytes()
-        # The file begins with 8 bytes, and then has a chunk about the size, the bits
-        # and the colours. The chunk ends with its checksum.
-        header = shallow[8:24] + b"\x10" + shallow[25:29]
-        deep = header + zlib.crc32(header[4:]).to_bytes(4) + shallow[33:]
-        for name, begin in (("deep", 8), ("twice", 33)):
-            (folder / f"{name} {mode}.png").write_bytes(shallow[:begin] + deep)
-            reasons[f"{name} {mode}.png"] = "its pixels have more than 8 bits"
+        file = (folder / "in.png").read_bytes()
+        # The first chunk has a name, sizes, a byte with the bits, and a checksum.
+        chunk = file[12:24] + b"\x10" + file[25:29]
+        deep = file[:12] + chunk + zlib.crc32(chunk).to_bytes(4) + file[33:]
+        (folder / f"{mode}.png").write_bytes(deep)
+        reasons[f"{mode}.png"] = "its pixels have more than 8 bits."
     for name, reason in reasons.items():
         message = m.refused_resource(m.source(name))
         assert f"sourcePath '{name}' cannot be converted: {reason}" in message
@@ -150,27 +148,23 @@ def test_images_that_can_not_be_read(folder):
 
 
 @pytest.mark.parametrize(
-    ("name", "data_type", "sizes", "message"),
+    ("name", "sizes", "message"),
     [
-        (
-            "out.png",
-            "UINT8",
-            [35],
-            "sizes {35}; for an image, 'dimensions' must be {1,c",
-        ),
-        ("out.png", "UINT8", [1, 1, 1, 5, 7], "sizes {1,1,1,5,7}; for an image"),
-        ("out.png", "UINT8", [2, 6, 1], "or {height,width}, with 1, 3, 4 channels."),
-        ("out.png", "UINT8", [3, 1, 6, 1], "sizes {3,1,6,1}; for an image"),
-        ("out.jpg", "UINT8", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
-        ("out.jpeg", "UINT8", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
-        ("out.jpg", "UINT8", [1, 65_501], "a JPEG image has at most 65500 rows and"),
-        ("out.jpeg", "UINT8", [65_501, 1], "a JPEG image has at most 65500 rows and"),
-        ("out.jpg", "INT32", [3, 1], "an image has data type INT32; it must be one of"),
+        ("out.png", [35], "sizes {35}; for an image, 'dimensions' must be {1,channels"),
+        ("out.png", [1, 1, 1, 5, 7], "sizes {1,1,1,5,7}; for an image"),
+        ("out.png", [2, 6, 1], "or {height,width}, with 1, 3, 4 channels."),
+        ("out.png", [3, 1, 6, 1], "sizes {3,1,6,1}; for an image"),
+        ("out.jpg", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
+        ("out.jpeg", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
+        ("out.jpg", [1, 65_501], "a JPEG image has at most 65500 rows and columns."),
+        ("out.jpeg", [65_501, 1], "a JPEG image has at most 65500 rows and columns."),
     ],
 )
-def test_an_image_that_can_not_be_written(name, data_type, sizes, message):
+def test_an_image_that_can_not_be_written(name, sizes, message):
     command = m.save("r", name, dimensions=sizes)
-    assert message in m.refused_resource(m.zeros(data_type, math.prod(sizes)), command)
+    assert message in m.refused_resource(m.zeros("UINT8", math.prod(sizes)), command)
+    message = "an image has data type INT32; it must be one of"
+    assert message in m.refused_resource(m.zeros("INT32", math.prod(sizes)), command)
 
 
 def test_images_without_pillow(monkeypatch):

@@ -140,21 +140,6 @@ def test_a_full_disk(folder, capsys, monkeypatch, name, files):
     assert (folder / "written.npy").read_bytes() == b"kept"
 
 
-def test_a_folder_that_becomes_a_file(folder, monkeypatch):
-    """A planted fault: the temporary file can only be missing, not out of reach."""
-    (folder / "out").mkdir()
-    works = os.replace
-
-    def replace(*paths):
-        os.rename("out", "moved")
-        (folder / "out").touch()
-        works(*paths)
-
-    monkeypatch.setattr(os, "replace", replace)
-    refused = m.refused_resource(m.zeros("FLOAT32", 5), m.save("r", "out/r.npy"))
-    assert refused.endswith("(writeFile): it cannot be written: Not a directory.")
-
-
 def modes(folder):
     return [stat.S_IMODE(path.stat().st_mode) for path in folder.iterdir()]
 

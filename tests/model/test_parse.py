@@ -52,9 +52,15 @@ BOUND = "bindings.InputTensor"
     [
         ("resources", ..., "the field 'resources' is missing; it must be an object"),
         ("input", 3, "model, resource 'input': it is 3; it must be an object."),
+        (
+            "input.sizeInBytes",
+            0,
+            "12 bytes and begin at byte 0, while the buffer has 0 b",
+        ),
+        ("input.sizeInBytes", 11, "while the buffer has 11 bytes; the field 'sizeInBy"),
+        ("input.initialValuesOffsetInBytes", 2, "'sizeInBytes' must be at least 14."),
         ("pad", [], "model, dispatchable 'pad': it is []; it must be an object."),
         ("pad.type", ..., "dispatchable 'pad': the field 'type' is missing; it must"),
-        ("pad.flags", "NONE", "there is no field 'flags'; the fields are type, desc,"),
         ("pad.\x1b[2J", 1, r"there is no field '\x1b[2J'; the fields are type, desc,"),
         (
             "pad.desc",
@@ -64,11 +70,7 @@ BOUND = "bindings.InputTensor"
         ("pad.bindings", {"A": "x"}, "'pad': the resource 'x' is not in the model; it"),
         ("pad.desc.OutputTensor.Sizes", [6], "PADDING: mismatched tensor sizes"),
         ("commands", [7], "model, command 1: it is 7; it must be an object."),
-        (
-            "print.type",
-            "\x1b",
-            r"command 2 (\x1b): there is no such command; the comma",
-        ),
+        ("print.type", "\x1b", r"2 (\x1b): there is no such command; the commands are"),
         ("dispatch.dispatchable", "x", "the dispatchable 'x' is not in the model; it"),
         ("bindings.InputTensor", ..., "'InputTensor' of 'pad': it has no binding; "),
         ("bindings.A", "input", "bound to a resource: InputTensor, OutputTensor."),

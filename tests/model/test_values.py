@@ -2,7 +2,6 @@
 
 import io
 import json
-import os
 import struct
 
 import jax
@@ -22,8 +21,7 @@ TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
         ("FLOAT16", [65504, 65520, 1e-9, 10**300], [65504, np.inf, 0, np.inf]),
         # The nearest float32 lies between two halves, and rounds to the even half.
         ("FLOAT16", {"valueCount": 2, "value": TWICE}, [1, 1]),
-        ("DML_TENSOR_DATA_TYPE_UINT8", [0, 255], [0, 255]),
-        ("FLOAT32", {"valueCount": 2, "value": "nan"}, [np.nan, np.nan]),
+        ("UINT8", [0, 255], [0, 255]),
         ("UINT8", m.line(4, 250, 3), [250, 253, 0, 3]),
         # NumPy warns of both, and users do not see it.
         ("FLOAT32", m.line(3, 3e38, 3e38), [3e38, np.inf, np.inf]),
@@ -33,10 +31,9 @@ TWICE = 1 + 2**-11 + 2**-40  # its nearest half is 1 + 2**-10
     ],
 )
 def test_initial_values(data_type, values, expected):
-    name = data_type.removeprefix("DML_TENSOR_DATA_TYPE_").lower()
     result = m.values_of(m.data(data_type, values))
-    assert result.dtype == name
-    np.testing.assert_array_equal(result, np.array(expected, name))
+    wanted = np.array(expected, data_type.lower())
+    np.testing.assert_array_equal(result, wanted, strict=True)
 
 
 # The size of the buffer
@@ -54,19 +51,6 @@ OFFSET = "initialValuesOffsetInBytes"
 )
 def test_the_size_and_the_offset(more, expected):
     assert m.values_of(m.data("UINT16", [0x0201, 0x0403], **more)).tolist() == expected
-
-
-@pytest.mark.parametrize(
-    ("more", "message"),
-    [
-        ({"sizeInBytes": 0}, "byte 0, while the buffer has 0 bytes; the field 'sizeIn"),
-        ({"sizeInBytes": 2}, "byte 0, while the buffer has 2 bytes; the field 'sizeIn"),
-        ({OFFSET: 1}, "have 3 bytes and begin at byte 1, while the buffer has 3 bytes"),
-        ({OFFSET: 8, "sizeInBytes": 10}, "'sizeInBytes' must be at least 11."),
-    ],
-)
-def test_a_wrong_size(more, message):
-    assert message in m.refused_resource(m.data("UINT8", [1, 2, 3], **more))
 
 
 # Elements of different types
@@ -102,34 +86,20 @@ FLOATS = "it must be a number, or for floats also 'nan', 'inf' or '-inf'."
     [
         ("UINT8", [0, 256], f"initialValues[1] is 256; {INTEGERS}"),
         ("UINT8", [2.0], f"initialValues[0] is 2.0; {INTEGERS}"),
-        ("UINT8", ["nan"], f"initialValues[0] is NaN; {INTEGERS}"),
         ("UINT8", {"valueCount": 2, "value": 256}, f"'value' is 256; {INTEGERS}"),
         ("FLOAT32", [1, "x"], f"initialValues[1] is 'x'; {FLOATS}"),
         ("FLOAT32", [10**400], "characters), which is too large for FLOAT32."),
-        (
-            "FLOAT32",
-            [],
-            "the initial values have 0 elements; there must be at least one.",
-        ),
-        ("UINT8", "deferred", "'initialValues' is 'deferred'; it must be a list or an"),
+        ("UINT8", [], "the initial values have 0 elements; there must be at least on"),
         ("UINT8", m.line(1, 256, 0), f"the field 'valueStart' is 256; {INTEGERS}"),
         ("UINT8", m.line(1, 0, -1), f"the field 'valueDelta' is -1; {INTEGERS}"),
-        (
-            "UINT8",
-            {"value": 1},
-            "the field 'initialValues': the field 'valueCount' is m",
-        ),
+        ("UINT8", {"value": 1}, "field 'initialValues': the field 'valueCount' is m"),
         ("UINT8", {"valueCount": 3}, "has the fields 'valueCount'; it must have exa"),
         ("UINT8", {"value": 1, "valueStart": 1}, "of value, valueStart, sourcePath."),
         ("UINT8", m.line(0, 1, 1), "the initial values have 0 elements; there must"),
         ("UINT8", [INT8], "'initialValuesDataType' is UINT8, while the initial"),
         (None, [1], "'initialValuesDataType' is missing or UNKNOWN; only a .npy file"),
         (None, [*MIXED, 7], "'r': initialValues[4]: it is 7; it must be an object."),
-        (
-            None,
-            [INT8 | {"value": 128}],
-            "initialValues[0]: the field 'value' is 128; I",
-        ),
+        (None, [INT8 | {"value": 128}], "initialValues[0]: the field 'value' is 128;"),
         (
             None,
             [INT8 | {"type": "UNKNOWN"}],
@@ -147,15 +117,14 @@ def test_wrong_values(data_type, values, message):
 @pytest.mark.parametrize(
     ("array", "data_type"),
     [
-        (np.arange(6, dtype="<f4").reshape(2, 3), "FLOAT32"),
         (np.asfortranarray(np.arange(6, dtype=">i2").reshape(2, 3)), None),
         (np.array([True, False]), "UINT8"),
         (np.array(7, np.uint32), None),
     ],
 )
 def test_npy_files(array, data_type):
-    np.save("in.npy", array)
-    os.rename("in.npy", "in.NPY")
+    with open("in.NPY", "wb") as file:
+        np.save(file, array)
     result = m.values_of(m.source("in.NPY", data_type))
     dtype = "uint8" if array.dtype == bool else array.dtype.newbyteorder("=")
     assert result.dtype == dtype
@@ -174,7 +143,6 @@ def test_the_folder_of_a_source(folder):
 
 
 BOTH = "'initialValuesDataType' is FLOAT32; both must be the same."
-LARGE = b"999999999999999,), }"  # the end of a header, for more than memory holds
 
 
 def npy(array):
@@ -190,10 +158,8 @@ def npy(array):
         ("no.npy", None, "npy' (in '.' or the current directory) cannot be read: No"),
         ("raw.dat", b"12345", "'raw.dat' has 5 bytes; they must be a multiple of 4"),
         ("a.npy", b"no array", "sourcePath 'a.npy' cannot be converted: "),
-        ("a.npy", npy(np.ones(3)).replace(b"3,), }" + 14 * b" ", LARGE), "converted: "),
         ("a.npy", npy(np.array([{}])), "converted: Object arrays cannot be loaded"),
         ("a.npy", npy(np.zeros(1, "u1," * 99 + "u1")), " characters); it must be one"),
-        ("a.npy", npy(np.array(["a"])), "has type <U1; it must be one of FLOAT64, "),
         ("a.npy", npy(np.int32([1])), f"'a.npy' has data type INT32, while {BOTH}"),
     ],
 )
