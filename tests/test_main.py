@@ -94,13 +94,13 @@ def test_two_models(monkeypatch):
 
 
 def test_the_device(monkeypatch):
-    """Faults: the option is ignored, or the program does not get the device."""
-    execute = mock.Mock(wraps=program.execute)
-    monkeypatch.setattr(command_line, "execute", execute)
-    for options in ([], ["--device", "cpu"]):
-        assert run(*options) == 0
-    devices = [call.args[1] for call in execute.call_args_list]
-    assert devices == [None, jax.local_devices(backend="cpu")[0]]
+    """A program runs where its initial values are."""
+    first, *_, last = jax.devices("cpu")
+    put = mock.Mock(wraps=jax.device_put)
+    monkeypatch.setattr(jax, "device_put", put)
+    dmljax.run_model(padding_model(), device=last)
+    assert run("--device", "cpu") == run() == 0
+    assert [call.args[1] for call in put.call_args_list] == [last, first, None]
 
 
 def test_check_runs_nothing(capsys, monkeypatch):
@@ -235,32 +235,23 @@ def test_a_wrong_command_line(arguments, message, capsys):
 
 
 def test_text_that_the_terminal_cannot_show(monkeypatch):
-    names = ["\ud800", "a\x1b[31m\nb", "\u202e", "é"]
+    names = {"\ud800": r"\ud800", "a\x1b[31m\nb": r"a\x1b[31m\nb", "é": r"\xe9"}
     source = padding_model()
     source["resources"] |= {name: zeros("INT8", 2) for name in names}
-    source["commands"] = [show(name) for name in names]
-    monkeypatch.setattr(sys, "stdout", stream(encoding="ascii"))
+    source["commands"] = list(map(show, names))
+    out, err = stream(encoding="ascii"), stream(encoding="ascii")
+    monkeypatch.setattr(sys, "stdout", out)
+    monkeypatch.setattr(sys, "stderr", err)
     pathlib.Path(*files(source)).rename("é.json")
     assert command_line.main(["run", "é.json", "é.json"]) == 0
-    lines = sys.stdout.buffer.getvalue().decode("ascii").splitlines()
-    shown = [r"\ud800", r"a\x1b[31m\nb", r"\u202e", r"\xe9"]
-    printed = [f"Resource '{name}': 0, 0" for name in shown]
+    lines = out.buffer.getvalue().decode().splitlines()
+    printed = [f"Resource '{name}': 0, 0" for name in names.values()]
     assert lines == [r"==> \xe9.json <==", *printed] * 2
-    monkeypatch.setattr(sys, "stderr", stream(encoding="ascii"))
-    assert command_line.main(["run", "\xe9"]) == 2
-    sys.stderr.flush()
-    error = sys.stderr.buffer.getvalue()
-    assert error.startswith(b"dmljax: model '\\xe9': it cannot")
+    assert command_line.main(["run", "é"]) == 2
+    assert err.buffer.getvalue().startswith(b"dmljax: model '\\xe9': it cannot")
 
 
 # The end of the process
-
-
-def test_an_interrupt(capsys, monkeypatch):
-    interrupt = mock.Mock(side_effect=KeyboardInterrupt)
-    monkeypatch.setattr(command_line, "execute", interrupt)
-    assert run() == 130
-    assert capsys.readouterr() == ("", "dmljax: interrupted\n")
 
 
 @pytest.mark.parametrize("second", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
@@ -272,13 +263,17 @@ def test_an_interrupt(capsys, monkeypatch):
         ("os.link", signal.SIGHUP, 129),
     ],
 )
-def test_signals_while_a_file_is_written(name, first, status, second, monkeypatch):
+def test_signals_while_a_file_is_written(
+    name, first, status, second, monkeypatch, capsys
+):
     """The second is ignored until the temporary file is removed."""
     handlers = dict.fromkeys((signal.SIGTERM, signal.SIGHUP), signal.SIG_DFL)
     handlers[signal.SIGINT] = signal.default_int_handler
     before = {number: signal.signal(number, each) for number, each in handlers.items()}
-    pathlib.Path("written.npy").write_bytes(b"kept")
-    os.mkdir("new")
+    linked = name == "os.link"
+    kept = [] if linked else [pathlib.Path("written.npy")]
+    for path in kept:
+        path.write_text("kept")
     unlink = os.unlink
 
     def unlink_after_a_signal(path):
@@ -287,13 +282,13 @@ def test_signals_while_a_file_is_written(name, first, status, second, monkeypatc
 
     monkeypatch.setattr(name, lambda *_: os.kill(os.getpid(), first))
     monkeypatch.setattr("os.unlink", unlink_after_a_signal)
-    more = ["--no-clobber", "--output-dir", "new"] if name == "os.link" else []
-    assert run(*more) == status
+    assert run(*["--no-clobber"] * linked) == status
     restored = {number: signal.signal(number, each) for number, each in before.items()}
     assert restored == handlers
-    assert os.listdir("new") == []
-    assert sorted(os.listdir()) == ["m0.json", "new", "written.npy"]
-    assert pathlib.Path("written.npy").read_bytes() == b"kept"
+    assert sorted(os.listdir()) == ["m0.json", *map(str, kept)]
+    assert all(path.read_text() == "kept" for path in kept)
+    error = "dmljax: interrupted\n" if first == signal.SIGINT else ""
+    assert capsys.readouterr() == ("", error)
 
 
 @pytest.mark.parametrize("handler", [signal.SIG_IGN, lambda *_: None])

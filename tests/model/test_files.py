@@ -11,10 +11,8 @@ import pytest
 import dmljax
 from dmljax._model.format import reporting
 from tests.model import models as m
-from tests.project.texts import ROOT
 
 image = pytest.importorskip("PIL.Image")
-MODELS = ROOT / "docs/models"
 
 
 def write_image(path, mode="RGBA", **options):
@@ -24,15 +22,6 @@ def write_image(path, mode="RGBA", **options):
     written = image.fromarray(colours).convert(mode)
     written.save(path, **options)
     return np.asarray(written).reshape(5, 7, -1).transpose(2, 0, 1)
-
-
-def test_a_photograph(folder):
-    (folder / "docs/models/out").mkdir(parents=True)
-    dmljax.run_model(MODELS / "photograph_edge.json")
-    photograph = np.asarray(image.open(MODELS / "astronaut.jpg"))
-    padded = np.asarray(image.open("docs/models/out/edge.png"))
-    pads = ((64, 64), (64, 64), (0, 0))
-    np.testing.assert_array_equal(padded, np.pad(photograph, pads, mode="edge"))
 
 
 @pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])

@@ -44,6 +44,7 @@ def test_content_that_is_no_model(folder):
 
 # Wrong parts
 
+LONG = "x" * 1_000_000
 BOUND = "bindings.InputTensor"
 
 
@@ -75,6 +76,11 @@ BOUND = "bindings.InputTensor"
         ("bindings.InputTensor", ..., "'InputTensor' of 'pad': it has no binding; "),
         ("bindings.A", "input", "bound to a resource: InputTensor, OutputTensor."),
         ("pad.desc.InputTensor.TotalTensorSizeInBytes", 16, "s 16 bytes (TotalTens"),
+        # Long values are shortened.
+        (f"resources.{LONG}", 1, "xxx... (1000000 characters)': it is 1; it must be"),
+        ("pad.type", LONG, "(1000000 characters)' is not an operator of dmljax"),
+        ("input.sizeInBytes", 10**4000, "'sizeInBytes' is 1000"),
+        ("writeFile.dimensions", [2**32 - 1] * 999, "(999 elements)}, about 2^"),
         (BOUND, "x", "command 1 (dispatch): the resource 'x' is not in the model"),
         (BOUND, ["input", "output"], "it must be the name of one resource, or an obj"),
         (f"{BOUND}.name", ..., "the binding of 'InputTensor': the field 'name' is mi"),
@@ -90,18 +96,7 @@ def test_a_wrong_part(path, value, message, capsys):
     assert not os.listdir()
 
 
-HUGE = 10**4000
-LONG = "x" * 1_000_000
-
-
-def test_long_values_are_shortened():
-    for path, value, message in (
-        (f"resources.{LONG}", 1, "xxx... (1000000 characters)': it is 1; it must be"),
-        ("pad.type", LONG, "(1000000 characters)' is not an operator of dmljax"),
-        ("input.sizeInBytes", HUGE, "'sizeInBytes' is 1000"),
-        ("writeFile.dimensions", [2**32 - 1] * 999, "(999 elements)}, about 2^"),
-    ):
-        assert message in m.refused(path, value)
+def test_a_long_list_of_names_is_shortened():
     names = {f"r{n}": m.data("UINT8", [n]) for n in range(200)}
     assert "'r11', ... (200 in all)" in m.refusal(m.model(names, {}, m.show("x")))
 
@@ -147,26 +142,28 @@ VIEW = {"name": "in", "elementOffset": 1, "elementCount": 2, ELEMENT: 2}
 
 
 @pytest.mark.parametrize(
-    ("data_type", "values", "binding"),
+    ("data_type", "values", "binding", "expected"),
     [
-        ("FLOAT32", [float(np.uint32(0x00020001).view(np.float32))], ["in"]),
-        ("UINT8", [9, 9, 1, 0, 2, 0], VIEW),
-        ("UINT16", [1, 2], [{"name": "in", "elementCount": 2}]),
+        ("UINT8", [9, 9, 1, 0, 2, 0], [VIEW], [1, 2]),
         # Fault: elements are read at once, although the first begins in another.
-        ("UINT16", [0x100, 0x200, 0], {"name": "in", "elementOffset": 1, ELEMENT: 1}),
+        (
+            "UINT16",
+            [256, 512, 0],
+            {"name": "in", "elementOffset": 1, ELEMENT: 1},
+            [1, 2],
+        ),
         # Fault: elements are read at once, although the last two are rounded bytes.
-        ("UINT16", [9, 9, 1], {"name": "in", "elementOffset": 2}),
+        ("UINT16", [9, 9, 1], {"name": "in", "elementOffset": 2}, [1, 0]),
     ],
 )
-def test_a_tensor_in_a_buffer(data_type, values, binding):
-    """The tensor has the elements 1 and 2 of UINT16, in at least 4 bytes.
+def test_a_tensor_in_a_buffer(data_type, values, binding, expected):
+    """The tensor has two elements of UINT16, in at least 4 bytes.
 
     The fuzzer has resources of other types, and offsets.
     """
-    expected = [1, 0] if values[-1] == 1 else [1, 2]
     resources = {"in": m.data(data_type, values), "out": m.zeros("UINT16", 2)}
     pad = m.pad((2,), (0,), (0,), data_type="UINT16")
-    dispatch = m.dispatch("pad", InputTensor=binding, OutputTensor="out")
+    dispatch = m.dispatch("pad", InputTensor=binding, OutputTensor=["out"])
     source = m.model(resources, {"pad": pad}, dispatch)
     source = m.edited(source, "pad.desc.InputTensor.TotalTensorSizeInBytes", 4)
     assert dmljax.run_model(source)["out"].tolist() == expected
@@ -176,7 +173,6 @@ def test_a_tensor_in_a_buffer(data_type, values, binding):
     ("count", "coordinates", "expected"),
     [
         (1, 3, [9, 2, 0, 0, 0, 2, 0, 0, 0]),
-        (6, 0, [0, 0, 2, 0, 0, 0, 2, 0, 9]),
         (1, 2, None),
         (5, 0, None),
     ],
