@@ -6,23 +6,21 @@ from tests import oracles, samples
 from tests.subjects import DESCRIBED
 
 
-def random_buffer(generator, name, tensor, size):
-    """Fills a buffer with any bits and zeros, and with indices near an axis' `size`."""
-    length = tensor.buffer_length
-    near = generator.integers(-size - 2, size + 2, length)
-    if name != "indices_tensor":
-        near *= 0
-    bits = samples.any_bits((length,), tensor.dtype, generator.integers(99))
-    return np.where(generator.random(length) < 0.5, near.astype(tensor.dtype), bits)
-
-
 def random_inputs(generator, desc):
-    """Makes an array for each input: of its sizes, or flat if it has strides."""
+    """Makes an array for each input: of its sizes, or flat if it has strides.
+
+    It has any bits, and zeros or indices near the size of the axis.
+    """
     output, *_ = desc.output_tensors().values()
     size = output.sizes[desc.axis] if hasattr(desc, "axis") else 1
     arrays = []
     for name, tensor in desc.input_tensors().items():
-        buffer = random_buffer(generator, name, tensor, size)
+        length = tensor.buffer_length
+        bits = samples.any_bits((length,), tensor.dtype, generator.integers(99))
+        near = generator.integers(-size - 2, size + 2, length)
+        near *= name == "indices_tensor"
+        is_near = generator.random(length) < 0.5
+        buffer = np.where(is_near, near.astype(tensor.dtype), bits)
         if tensor.strides is None:
             buffer = buffer[: tensor.extent].reshape(tensor.sizes)
         arrays.append(buffer)

@@ -86,19 +86,15 @@ def _damage_value(choose, model):
     """Changes a number, removes a value, or replaces a value."""
     places = _places(model)
     numbers = [(p, k) for p, k in places if type(p[k]) is int]
-    damage = choose.choice(("number", "number", "removed", "copied", "other"))
-    if damage == "number" and numbers:
-        parent, key = choose.choice(numbers)
-        parent[key] += choose.choice((-1, 1, 4, parent[key]))
-        return
-    parent, key = choose.choice(places)
-    if damage == "removed":
+    parent, key = choose.choice(choose.choice((places, numbers or places)))
+    value = parent[key]
+    if choose.random() < 0.2:
         del parent[key]
-        return
-    values = VALUES
-    if damage == "copied":
-        values = [container[place] for container, place in places]
-    parent[key] = copy.deepcopy(choose.choice(values))
+    elif type(value) is int:
+        parent[key] += choose.choice((-1, 1, 4, value))
+    else:
+        copied, at = choose.choice(places)
+        parent[key] = copy.deepcopy(choose.choice((copied[at], choose.choice(VALUES))))
 
 
 def _places(value):

@@ -1,6 +1,8 @@
 """Small models, edits of them, and the messages of refused models."""
 
 import copy
+import functools
+import operator
 
 import pytest
 
@@ -39,15 +41,6 @@ def pad(sizes=(3,), start=(1,), end=(1,), mode="EDGE", data_type="FLOAT32"):
         "EndPadding": list(end),
     }
     return {"type": "DML_OPERATOR_PADDING", "desc": desc}
-
-
-def nonzero(size):
-    desc = {
-        "InputTensor": tensor("UINT8", size),
-        "OutputCountTensor": tensor("UINT32", 1),
-        "OutputCoordinatesTensor": tensor("UINT32", size, 1),
-    }
-    return {"type": "NONZERO_COORDINATES", "desc": desc}
 
 
 def dispatch(dispatchable, **bindings):
@@ -95,17 +88,15 @@ def padding_model():
 def edited(original, path, value):
     """A copy of a model with another value at a path of keys, or with ... with none.
 
-    The path may begin with the name of a resource or of a dispatchable, or with the
-    type of a command, as in `pad.desc.PaddingMode` or `print.resource`, or with the
-    bindings of the dispatch.
+    A path of several keys begins with the name of a resource or of a dispatchable, with
+    the type of a command, or with the bindings of the first one: `pad.desc.Axis`.
     """
-    result = copy.deepcopy(original)
+    result = parent = copy.deepcopy(original)
     *keys, last = path.split(".")
-    roots = [result, result["resources"], result["dispatchables"]]
-    roots += [{c["type"]: c} for c in result["commands"]] + result["commands"][:1]
-    parent = next((root for root in roots if (keys or [last])[0] in root), result)
-    for key in keys:
-        parent = parent[key]
+    if keys:
+        names = result | result["resources"] | result["dispatchables"]
+        names |= {command["type"]: command for command in result["commands"]}
+        parent = functools.reduce(operator.getitem, keys, names | result["commands"][0])
     if value is ...:
         del parent[last]
     else:

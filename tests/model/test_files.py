@@ -15,61 +15,56 @@ from tests.model import models as m
 image = pytest.importorskip("PIL.Image")
 
 
-def write_image(path, mode="RGBA", **options):
-    """Writes an image of 5 rows and 7 columns, and returns its planes."""
+def write_image(name="in.png", mode="RGBA"):
+    """Writes an image of 5 rows and 7 columns."""
     pixels = np.random.default_rng(0).integers(0, 256, (5, 7, 4), np.uint8)
-    colours = pixels if mode == "RGBA" else pixels[..., :3]
-    written = image.fromarray(colours).convert(mode)
-    written.save(path, **options)
-    return np.asarray(written).reshape(5, 7, -1).transpose(2, 0, 1)
+    written = image.fromarray(pixels)
+    if mode != "RGBA":
+        written = written.convert("RGB").convert(mode)
+    written.save(name, **{"transparency": 255} if "clear" in name else {})
 
 
-@pytest.mark.parametrize("mode", ["L", "RGB", "RGBA"])
+def pixels_of(opened):
+    """The pixels in the order of a resource."""
+    return np.concatenate([np.ravel(plane) for plane in opened.split()])
+
+
+@pytest.mark.parametrize(
+    ("name", "mode", "read"),
+    [
+        ("in.png", "L", "L"),
+        ("in.PNG", "RGB", "RGB"),
+        ("in.png", "RGBA", "RGBA"),
+        ("bits.png", "1", "L"),
+        ("palette.png", "P", "RGB"),
+        ("clear.png", "L", "RGBA"),
+        ("alpha.png", "LA", "RGBA"),
+        ("cmyk.jpeg", "CMYK", "RGB"),
+    ],
+)
 @pytest.mark.parametrize(
     "dtype", ["uint8", "float16", "float32", "float64"], indirect=True
 )
-def test_images_go_through_unchanged(mode, dtype):
-    planes = write_image("in.png", mode)
-    sizes = [len(mode), 5, 7] if mode != "L" else [5, 7]
-    command = m.save("r", "OUT.PNG", dimensions=sizes)
-    resource = m.source("in.png", dtype.name.upper())
-    result = dmljax.run_model(m.holding(resource, command))["r"]
+def test_images_go_through_unchanged(name, mode, read, dtype):
+    write_image(name, mode)
+    pixels = pixels_of(image.open(name).convert(read))
+    command = m.save("r", "OUT.PNG", dimensions=[1, len(read), 5, 7])
+    model = m.holding(m.source(name, dtype.name.upper()), command)
     scale = 1 if dtype == np.uint8 else 255
-    expected = (planes.ravel() / scale).astype(dtype)
-    np.testing.assert_array_equal(result, expected, strict=True)
-    np.testing.assert_array_equal(m.values_of(m.source("OUT.PNG")), planes.ravel())
-
-
-@pytest.mark.parametrize("size", [[1, 1, 5, 7], [1, 4, 10, 2]])
-def test_an_image_is_resampled(size):
-    planes = write_image("in.png")
-    options = {"resampleSize": size, "resampleMode": "scale"}
-    values = m.values_of(m.source("in.png", "FLOAT32", **options))
-    _, channels, height, width = size
-    converted = image.open("in.png").convert({1: "L", 4: "RGBA"}[channels])
-    resized = converted.resize((width, height), image.Resampling.BICUBIC)
-    colours = np.asarray(resized).reshape(-1, channels).T
-    np.testing.assert_array_equal(values, np.float32(colours.ravel() / 255))
-    same = m.values_of(m.source("in.png", resampleSize=[1, *planes.shape]))
-    np.testing.assert_array_equal(same, planes.ravel())
+    expected = (pixels / scale).astype(dtype)
+    np.testing.assert_array_equal(dmljax.run_model(model)["r"], expected, strict=True)
+    np.testing.assert_array_equal(m.values_of(m.source("OUT.PNG")), pixels)
 
 
 @pytest.mark.parametrize(
-    ("mode", "name", "read"),
-    [
-        ("1", "bits.png", "L"),
-        ("P", "palette.png", "RGB"),
-        ("L", "clear.png", "RGBA"),
-        ("LA", "alpha.png", "RGBA"),
-        ("CMYK", "cmyk.jpeg", "RGB"),
-    ],
+    ("mode", "size"), [("L", [1, 1, 5, 7]), ("RGBA", [1, 4, 10, 2])]
 )
-def test_other_kinds_of_images(mode, name, read):
-    options = {"transparency": 255} if "clear" in name else {}
-    write_image(name, mode, **options)
-    planes = [np.ravel(plane) for plane in image.open(name).convert(read).split()]
-    np.testing.assert_array_equal(m.values_of(m.source(name)), np.concatenate(planes))
-    assert m.values_of(m.source(name, resampleSize=[1, 4, 5, 7])).size == 4 * 35
+def test_an_image_is_resampled(mode, size):
+    write_image()
+    values = m.values_of(m.source("in.png", resampleSize=size))
+    converted = image.open("in.png").convert(mode)
+    resized = converted.resize(size[:1:-1], image.Resampling.BICUBIC)
+    np.testing.assert_array_equal(values, pixels_of(resized))
 
 
 def test_written_floats_are_clipped_and_rounded():
@@ -99,13 +94,13 @@ def test_written_floats_are_clipped_and_rounded():
     ],
 )
 def test_a_wrong_image_resource(more, message):
-    write_image("in.png")
+    write_image()
     assert message in m.refused_resource(m.source("in.png") | more)
 
 
 def test_the_elements_of_an_image_are_counted_before_it_is_resampled():
     """Fault: no room is required for the pixels of the file, 4 * 5 * 7."""
-    write_image("in.png")
+    write_image()
     model = m.holding(m.source("in.png", resampleSize=[1, 1, 1, 1]))
     assert "'in.png' has 140 elements, and" in m.refusal(model, max_elements=139)
     assert dmljax.run_model(model, max_elements=140)["r"].size == 1
@@ -117,7 +112,7 @@ def test_images_that_can_not_be_read(folder):
     (folder / "text.png").write_bytes(b"no image")
     reasons = {"cut.png": "", "text.png": "cannot identify image file."}
     for mode in ("L", "RGB", "LA", "RGBA"):
-        write_image("in.png", mode)
+        write_image(mode=mode)
         file = (folder / "in.png").read_bytes()
         # The first chunk has a name, sizes, a byte with the bits, and a checksum.
         chunk = file[12:24] + b"\x10" + file[25:29]
@@ -157,7 +152,7 @@ def test_an_image_that_can_not_be_written(name, sizes, message):
 
 
 def test_images_without_pillow(monkeypatch):
-    write_image("in.png")
+    write_image()
     monkeypatch.setitem(sys.modules, "PIL", None)
     message = "images need Pillow, which is not installed: pip install pillow"
     assert m.refused_resource(m.source("in.png")).endswith(message)

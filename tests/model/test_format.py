@@ -10,7 +10,7 @@ from tests.model import models as m
 
 # The types as messages name them, and the fields of each by their paths.
 TYPES = {
-    "an object": "resources dispatchables pad.desc pad.bindings bindings",
+    "an object": "resources dispatchables pad.desc pad.bindings dispatch.bindings",
     "a list": "commands",
     "a list or an object": "input.initialValues",
     "a string": """

@@ -38,7 +38,9 @@ def test_the_sum_of_all_elements():
 
 def test_the_header_of_a_file_is_not_counted():
     np.save("in.npy", np.float32([1, 2, 3]))
-    source = m.edited(m.padding_model(), "input", m.source("in.npy", "FLOAT32"))
+    source = m.edited(
+        m.padding_model(), "resources.input", m.source("in.npy", "FLOAT32")
+    )
     assert dmljax.run_model(source, max_elements=18)
 
 

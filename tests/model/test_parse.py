@@ -52,7 +52,11 @@ BOUND = "bindings.InputTensor"
     ("path", "value", "message"),
     [
         ("resources", ..., "the field 'resources' is missing; it must be an object"),
-        ("input", 3, "model, resource 'input': it is 3; it must be an object."),
+        (
+            "resources.input",
+            3,
+            "model, resource 'input': it is 3; it must be an object.",
+        ),
         (
             "input.sizeInBytes",
             0,
@@ -60,7 +64,11 @@ BOUND = "bindings.InputTensor"
         ),
         ("input.sizeInBytes", 11, "while the buffer has 11 bytes; the field 'sizeInBy"),
         ("input.initialValuesOffsetInBytes", 2, "'sizeInBytes' must be at least 14."),
-        ("pad", [], "model, dispatchable 'pad': it is []; it must be an object."),
+        (
+            "dispatchables.pad",
+            [],
+            "model, dispatchable 'pad': it is []; it must be an object.",
+        ),
         ("pad.type", ..., "dispatchable 'pad': the field 'type' is missing; it must"),
         ("pad.\x1b[2J", 1, r"there is no field '\x1b[2J'; the fields are type, desc,"),
         (
@@ -107,7 +115,7 @@ def test_a_long_list_of_names_is_shortened():
 def test_other_dispatchables():
     """They are refused before any data is read."""
     shader = {"type": "hlsl", "sourcePath": "add.hlsl"}
-    other = m.edited(m.padding_model(), "pad", shader)
+    other = m.edited(m.padding_model(), "dispatchables.pad", shader)
     assert m.refusal(m.edited(other, "input.initialValues", "deferred")) == (
         "model, dispatchable 'pad': the type 'hlsl' is not an operator of dmljax; "
         f"the operators are {', '.join(DESCRIPTORS)}."
@@ -116,8 +124,10 @@ def test_other_dispatchables():
 
 def test_fields_beside_the_type():
     beside = m.pad()["desc"] | {"type": "PADDING", "desc": None, "dmlCompileType": "x"}
-    assert m.padded("pad", beside) == [1, 1, 2, 3, 3]
-    assert "there is no field 'desc.x'" in m.refused("pad", beside | {"x": 1})
+    assert m.padded("dispatchables.pad", beside) == [1, 1, 2, 3, 3]
+    assert "there is no field 'desc.x'" in m.refused(
+        "dispatchables.pad", beside | {"x": 1}
+    )
 
 
 def test_bindings_of_a_command_replace_those_of_the_dispatchable():
@@ -171,25 +181,25 @@ def test_a_tensor_in_a_buffer(data_type, values, binding, expected):
 
 @pytest.mark.parametrize(
     ("count", "coordinates", "expected"),
-    [
-        (1, 3, [9, 2, 0, 0, 0, 2, 0, 0, 0]),
-        (1, 2, None),
-        (5, 0, None),
-    ],
+    [(1, 3, [9, 2, 0, 0, 0, 2, 0, 0, 0]), (1, 2, None), (5, 0, None)],
 )
 def test_two_outputs_in_one_resource(count, coordinates, expected):
     """They may touch, and must not overlap."""
-    resources = {"in": m.data("UINT8", [5, 0, 7]), "out": m.data("UINT16", [9] * 9)}
+    desc = {
+        "InputTensor": m.tensor("UINT8", 3),
+        # A tensor spans its elements. Only they are written.
+        "OutputCountTensor": m.tensor("UINT32", 1, TotalTensorSizeInBytes=8),
+        "OutputCoordinatesTensor": m.tensor("UINT32", 3, 1),
+    }
     dispatch = m.dispatch(
         "nz",
         InputTensor="in",
         OutputCountTensor={"name": "out", "elementOffset": count},
         OutputCoordinatesTensor={"name": "out", "elementOffset": coordinates},
     )
-    source = m.model(resources, {"nz": m.nonzero(3)}, dispatch)
-    # A tensor spans its elements. Only they are written.
-    total = "nz.desc.OutputCountTensor.TotalTensorSizeInBytes"
-    source = m.edited(source, total, 8)
+    resources = {"in": m.data("UINT8", [5, 0, 7]), "out": m.data("UINT16", [9] * 9)}
+    operator = {"type": "NONZERO_COORDINATES", "desc": desc}
+    source = m.model(resources, {"nz": operator}, dispatch)
     if expected:
         assert dmljax.run_model(source)["out"].tolist() == expected
     else:
