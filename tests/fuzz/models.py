@@ -90,7 +90,7 @@ def _damage_value(choose, model):
     value = parent[key]
     if choose.random() < 0.2:
         del parent[key]
-    elif type(value) is int:
+    elif type(value) is int and choose.random() < 0.7:
         parent[key] += choose.choice((-1, 1, 4, value))
     else:
         copied, at = choose.choice(places)

