@@ -20,17 +20,11 @@ MOST = 2**32 - 1
     [
         ((), lambda x: dmljax.diagonal_matrix1(shape=(2**31, 0)), (2**31, 0)),
         (
-            (),
-            lambda x: dmljax.diagonal_matrix1(shape=(2**28, 2**31 - 1)),
-            (2**28, 2**31 - 1),
-        ),
-        (
             (1, 0),
             lambda x: dmljax.one_hot(x, BOTH, size=2**31 - 1, axis=0),
             (2**31 - 1, 0),
         ),
         ((2, 0), lambda x: dmljax.padding(x, (0, 0), (MOST, 0)), (2**32 + 1, 0)),
-        ((2**16, 2**16 - 1), lambda x: find(x)[1], (2**16 * (2**16 - 1), 2)),
         ((5,), lambda x: find(x, size=MOST, fill=MOST)[1], (MOST, 1)),
         ((2**28,), lambda x: dnp.extract(x, x, size=MOST), (MOST,)),
     ],

@@ -113,7 +113,7 @@ MODES = "it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP. Write "
 
 
 def test_wrong_modes():
-    for value in ([], X, True, np.True_, 5, -1, 1.0, None, "mean", DataType.FLOAT32):
+    for value in (True, np.True_, 5, 1.0, None, "mean", DataType.FLOAT32):
         text = f"is {value!r}; {MODES}for example PaddingMode.WRAP."
         no_member(PaddingMode, value, text)
     no_member(PaddingMode, np.timedelta64(1, "s"), f"is np.timedelta64(1,'s'); {MODES}")
@@ -144,23 +144,19 @@ def test_symbolic_sizes():
         (as_python, 2**128 - 1, str(2**128 - 1)),
         (as_python, 2**128, "about 2^128"),
         (as_python, -HUGE, "about -2^16609"),
-        (as_python, True, "True"),
         (as_python, [HUGE], "too long to show (of type list)"),
         (as_python, np.eye(2), "array([[1., 0.], [0., 1.]])"),
         (as_python, "a" * 60, f"'{'a' * 56}... (62 characters)"),
         (show, (), "{}"),
         (show, (True, HUGE, 2.5), "{True,about 2^16609,2.5}"),
         (show, ("a\n",), "{a\\n}"),
-        (show, (1,) * 16, "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1}"),
-        (show, (1,) * 17, "{1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,... (17 elements)}"),
+        (show, (1,) * 16, "{1" + ",1" * 15 + "}"),
+        (show, (1,) * 17, "{1" + ",1" * 15 + ",... (17 elements)}"),
         (show, DataType.INT8, "INT8"),
         (quoted, "x" * 60, f"'{'x' * 60}'"),
         (quoted, "x" * 61, f"'{'x' * 57}... (61 characters)'"),
         (quoted, "a\x1b[31m\n\u202e", "'a\\x1b[31m\\n\\u202e'"),
-        (as_json, True, "true"),
-        (as_json, {"ä": [1, 2.5]}, '{"ä": [1, 2.5]}'),
-        (as_json, {1: {2}}, '{"1": "{2}"}'),
-        (as_json, {(1,): 2}, "{}"),
+        (as_json, {"ä": [True, {2}], (1,): 2}, '{"ä": [true, "{2}"]}'),
         (as_json, "a\n", "'a\\n'"),
         (as_json, [0] * 99, f"{str([0] * 99)[:57]}... (297 characters)"),
         (as_json, HUGE, "too long to show (of type int)"),

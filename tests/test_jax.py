@@ -134,9 +134,8 @@ def test_names_of_jax_are_documented_or_in_one_file(name):
     ("line", "found"),
     [
         ("import jax._src.core as core", "jax._src.core"),
-        ("import jax; jax._src.core", "jax._src"),
         ("from jax.interpreters import ad; ad.linear_jvp", "ad.linear_jvp"),
-        ("from jax import lax; lax.add_p.bind(x)", "jax.lax.add_p"),
+        ("from jax import lax; lax.add_p", "jax.lax.add_p"),
         ("context.tokens_in", "context.tokens_in"),
         ("jax.typeof(x).vma", "vma"),
     ],
@@ -170,13 +169,9 @@ MANY = struct(np.float32, 2**20)
 
 
 def exported():
-    """The results of an export here, and the sizes of an export for a GPU.
-
-    On a GPU, a kernel would be the default.
-    """
-    outputs = export.export(jax.jit(both))(X).call(X)
+    """The sizes of an export for a GPU, where a kernel would be the default."""
     find = jax.jit(dmljax.nonzero_coordinates)
-    return outputs, export.export(find, platforms=["cuda"])(MANY).out_avals[0].shape
+    return export.export(find, platforms=["cuda"])(MANY).out_avals[0].shape
 
 
 def automatic():
@@ -230,7 +225,7 @@ if not blocks.SIMULATED:  # then the kernel runs as code per thread, too
         ERRORS[name, "kernel"] = (DescriptorError, LACKS)
 # The names that a program reads when it is made. Each takes seconds, because everything
 # is compiled again. We hide names together if the same use fails without each.
-ALONE = ("devices", "export", "manual axes", "compute capability")
+ALONE = ("devices", "manual axes")
 HIDDEN = [PER_THREAD] + [(name,) for name in ALONE]
 # Each JAX has one of these two names.
 SECOND = {"manual axes": "old manual axes"}
@@ -260,7 +255,8 @@ def hide(monkeypatch):
 
 def test_the_table_is_complete():
     tested = {*PER_THREAD, *NEEDED, *ALONE, *SECOND.values()}
-    assert set(_jax.UNDOCUMENTED) == tested
+    # Two names have tests of their own.
+    assert set(_jax.UNDOCUMENTED) == tested | {"export", "compute capability"}
 
 
 def test_versions_of_jax_with_kernels_for_gpus():

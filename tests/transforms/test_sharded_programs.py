@@ -77,11 +77,6 @@ def test_every_row_of_the_page_has_a_case(operator):
     assert {case.row for case in cases} == set(meshes.table(operator))
 
 
-def test_every_meaning_is_of_a_word():
-    rows = [row for name in SUBJECTS for row in meshes.table(name).values()]
-    assert {said for row in rows for said in row.values()} == set(meshes.MEANINGS)
-
-
 @meshes.divisions("8", "2x4", alike=[P("b", None, "a"), P(("a", "b"))])
 def test_automatic_axes(case, mesh, spec):
     check_both(case, mesh, spec, AxisType.Auto)
@@ -168,23 +163,6 @@ def test_second_derivatives(kind):
 
 
 # PERSISTENT PROGRAMS
-
-
-@each_kind
-@pytest.mark.parametrize(
-    "name", ["SYMMETRIC, narrow", "nonzero_coordinates", "one_hot"]
-)
-def test_an_exported_program_communicates_as_the_compiled_one(name, kind):
-    case = CASES[name]
-    sharding = sharding_of("8", P("a"), kind)
-    placed = jax.device_put(case.arrays, sharding)
-    program = jax.jit(lambda *arrays: jax.tree.leaves(case.function(*arrays)))
-    exported = jax.export.export(program, platforms=["cpu"])(*placed)
-    again = jax.export.deserialize(exported.serialize()).call
-    one = meshes.on_one_device(case)
-    texts = [run(f, sharding, *case.arrays, one=one)[0] for f in (program, again)]
-    sent, sent_again = map(collectives, texts)
-    assert sent_again == sent
 
 
 def output_of(*command, **environment):
