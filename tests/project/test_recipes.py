@@ -6,8 +6,10 @@ the code is the code in a sentence, behind the words in `prose`.
 """
 
 import ast
+import contextlib
 import doctest
 import functools
+import io
 import os
 import re
 from types import SimpleNamespace
@@ -40,13 +42,20 @@ def case(page, heading, code="printed", *prose, marks=()):
 
 
 @functools.cache
-def names_of(page):
-    """The names of a page: its program runs once; doctests and fragments define."""
-    program = programs.program(TEXTS[page])
+def run(page):
+    """The names and the output of a program, whose imports and names are its own."""
+    program, names = programs.program(TEXTS[page]), {}
     for library in re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE):
         pytest.importorskip(library)
-    names = {"jax": jax, "jnp": jnp, "dml": dml}
-    exec(program, names)
+    with contextlib.redirect_stdout(io.StringIO()) as printed:
+        exec(program, names)
+    return names, printed.getvalue()
+
+
+@functools.cache
+def names_of(page):
+    """The names of a page: its program runs once; doctests and fragments define."""
+    names = {"jax": jax, "jnp": jnp, "dml": dml} | run(page)[0]
     for block in programs.BLOCK.findall(TEXTS[page]):
         if block.startswith((">>>", "# Fragment")):
             examples = doctest.DocTestParser().get_examples(block)
@@ -54,6 +63,22 @@ def names_of(page):
             tree.body = [x for x in tree.body if isinstance(x, ast.FunctionDef)]
             exec(compile(tree, page, "exec"), names)
     return names
+
+
+LONG = [
+    page
+    for page in TEXTS
+    if re.match("docs/(recipes|tutorials/(?!index|devices))", page)
+]
+
+
+@pytest.mark.parametrize("page", LONG)
+def test_a_long_program_prints_its_comments(page):
+    """Fault: a recipe prints nothing, or something else."""
+    sections = TEXTS[page].split("\n## ")[1:] if "recipes" in page else [TEXTS[page]]
+    assert all(map(programs.shown, sections))
+    with jax.default_device(jax.devices("cpu")[0]):
+        assert run(page)[1] == programs.shown(TEXTS[page])
 
 
 def rerun(page, heading, inputs):

@@ -16,6 +16,7 @@ SITE = ROOT / "docs" / "_build" / "html"
 ADDRESS = SITE.as_uri()
 BROWSER = shutil.which("chromium")
 DRIVER = shutil.which("chromedriver")
+conf = pytest.importorskip("docs.conf", exc_type=ImportError)
 webdriver = pytest.importorskip("selenium.webdriver", exc_type=ImportError)
 wait = pytest.importorskip("selenium.webdriver.support.wait", exc_type=ImportError)
 if not (BROWSER and DRIVER):
@@ -42,71 +43,7 @@ for name, operator in OPERATORS.items():
     described = [each.operator for each in operator.descriptors]
     SEARCHES += [(name, word) for word in (name, *described)]
 # The first result of the search for a reader's words.
-ANSWERS = {
-    "NonConcreteBooleanIndexError": "faq",
-    "ConcretizationTypeError": "faq",
-    "masked_scatter": "faq",
-    "masked_select": "faq",
-    "masked_fill": "faq",
-    "boolean mask": "tutorials/compact",
-    "dynamic shapes": "tutorials/compact",
-    "data-dependent shape": "tutorials/compact",
-    "stream compaction": "tutorials/compact",
-    "boolean_mask": "how_to/tensorflow",
-    "jax2onnx": "how_to/export",
-    "ignore_index": "operators/one_hot",
-    "padding mask": "tutorials/attention",
-    "top_k": "tutorials/compact",
-    "overflow": "tutorials/compact",
-    "mixture of experts": "tutorials/experts",
-    "segment_sum": "tutorials/sparse",
-    "adjacency matrix": "tutorials/sparse",
-    "random crop": "tutorials/images",
-    "convolution": "tutorials/network",
-    "flax": "tutorials/network",
-    "equinox": "tutorials/network",
-    "causal mask": "tutorials/attention",
-    "key mask": "tutorials/attention",
-    "data parallel": "tutorials/devices",
-    "shard_map": "tutorials/devices",
-    "flatbuffers": "how_to/export",
-    "double where": "how_to/nan",
-    "x[mask]": "tutorials/compact",
-    "sliding window": "tutorials/attention",
-    "kv cache": "tutorials/attention",
-    "cross entropy": "operators/one_hot",
-    "label smoothing": "operators/one_hot",
-    "ragged": "tutorials/experts",
-    "moe": "tutorials/experts",
-    "stft": "tutorials/images",
-    "reflect": "operators/padding",
-    "gather": "faq",
-    "non-maximum suppression": "recipes",
-    "radius graph": "recipes",
-    "particles": "recipes",
-    "evict": "recipes",
-    "filter": "recipes",
-    "neighbour list": "recipes",
-    "hard negatives": "recipes",
-    "channels first": "recipes",
-    "which function": "index",
-    "NMS": "recipes",
-    "pack sequences": "recipes",
-    "partition": "recipes",
-    "unique": "recipes",
-    "attention mask": "tutorials/attention",
-    "softmax": "tutorials/attention",
-    "training step": "tutorials/compact",
-    "optax": "tutorials/compact",
-    "several GPUs": "tutorials/devices",
-    "top-2 experts": "tutorials/experts",
-    "ragged_dot": "tutorials/experts",
-    "augmentation": "tutorials/images",
-    "frames": "tutorials/images",
-    "spectrogram": "tutorials/images",
-    "audio": "tutorials/images",
-    "ReflectionPad2d": "tutorials/network",
-}
+ANSWERS = {word: page for page, words in conf.SEARCHED.items() for word in words}
 
 
 @pytest.fixture(scope="module")
