@@ -9,7 +9,6 @@ example, "dmljax [gather]" is dmljax after `FORMS["gather"]` has replaced some n
 import contextlib
 import dataclasses
 import functools
-import inspect
 import re
 from collections.abc import Iterator
 from typing import Any
@@ -70,7 +69,8 @@ def search(words: Array, starts: Array, rows: int) -> Array:
 
 
 _swapped, _dict = mock.patch.object, mock.patch.dict
-_from_first = functools.partial(_padding_forms.pad_gather, last_first=False)
+_from_first = functools.partial(PADDING.xla, last_first=False)
+_join = PADDING.on_platform["tpu"]
 FORMS = {
     # Padding that repeats elements would compute each several times.
     "no barrier": Plain(
@@ -88,7 +88,7 @@ FORMS = {
     "join": Plain(
         "cpu",
         rf"{PADDED}|^padding pad, .*bfloat16 \(4096",
-        _dict(PADDING.on_platform, cpu=_padding_forms.pad_join),
+        _dict(PADDING.on_platform, cpu=_join),
     ),
     "gather": Plain(
         "cpu",
@@ -99,15 +99,9 @@ FORMS = {
     "flat": Plain(
         "cpu",
         r"^padding pad, .*float32 \(1048576,\)",
-        _dict(PADDING.on_platform, cpu=inspect.unwrap(_padding_forms.pad_cpu)),
+        _dict(PADDING.on_platform, cpu=_join),
     ),
-    # The adjoint of wide padding, in which many periods are summed at once.
-    "whole periods": Plain(
-        "cpu",
-        r"^padding pad, .*\(64, 16, 16\) gradient",
-        _swapped(_padding_forms, "MAX_UNROLLED", 0),
-    ),
-    # Gradients on a CPU by the form of all platforms, which adds parts between zeros.
+    # Gradients on a CPU by the form of all platforms, which adds strips between zeros.
     "zeros": Plain(
         "cpu", "^padding .* gradient", _dict(ADJOINT.on_platform, clear=True)
     ),

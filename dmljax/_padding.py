@@ -9,6 +9,7 @@ output's gradient over the padding.
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Sequence
 from typing import Any, Literal
 
@@ -224,12 +225,15 @@ def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
 
 PADDING = OperatorPrimitive(
     "padding",
-    xla=forms.pad_gather,
+    xla=functools.partial(forms.by_axes, forms.gather),
     outputs=forms.padded_type,
     division=_division,
-    # On a TPU, a gather moves up to 3.3 times the bytes of joining
-    # (docs/development/lab_notes.md).
-    on_platform={"cpu": forms.pad_cpu, "tpu": forms.pad_join},
+    on_platform={
+        "cpu": forms.pad_cpu,
+        # On a TPU, a gather moves up to 3.3 times the bytes of joining
+        # (docs/development/lab_notes.md).
+        "tpu": functools.partial(forms.by_axes, forms.join, last_first=False),
+    },
     auto_sharded=forms.pad_strips,
     transpose=_transpose,
 )

@@ -13,7 +13,6 @@ primitives are in `_padding`.
 
 import enum
 import functools
-import itertools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
@@ -25,13 +24,13 @@ from jax import Array, lax
 
 from dmljax._check import surely_le
 from dmljax._jax import VERSION
-from dmljax._types import Form, Outputs, as_bits, constant, index_mode, x64_mode_of
+from dmljax._types import Outputs, as_bits, constant, index_mode, x64_mode_of
 
 # The padding before or after each of the last axes. The axes of a batch come first, and
 # have no entry.
 Pads = tuple[int, ...]
 # Many slices compile slowly: `join` makes slices if a strip has at most 8 times the
-# size of the axis, and `_cut` if it has at most 8 whole periods.
+# size of the axis.
 MAX_UNROLLED = 8
 
 
@@ -279,6 +278,13 @@ def place_in_zeros(part: Array, axis: int, offset: int, size: int) -> Array:
     return lax.pad(part, lax.full((), 0, part.dtype), config)
 
 
+def write(x: Array, part: Array, axis: int, offset: int) -> Array:
+    """Writes `part` over `x` from `offset` on, along `axis`."""
+    with index_mode(x.shape[axis]) as integer:
+        at = constant(offset, integer)
+        return lax.dynamic_update_slice_in_dim(x, part, at, axis)
+
+
 def write_strips(
     x: Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> Array:
@@ -293,12 +299,10 @@ def write_strips(
     padded = place_in_zeros(x, axis, before, end + after)
     # The offset of each strip, and the paddings that crop `x` to the strip.
     strips = (0, before, -size), (end, -size, after)
-    with index_mode(end + after) as integer:
-        for offset, low, high in strips:
-            if low + size + high:  # the width of the strip
-                strip = gather(x, axis, low, high, mode)
-                at = constant(offset, integer)
-                padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
+    for offset, low, high in strips:
+        if low + size + high:  # the width of the strip
+            strip = gather(x, axis, low, high, mode)
+            padded = write(padded, strip, axis, offset)
     return padded
 
 
@@ -348,29 +352,6 @@ def join(
     return jnp.pad(x, around, mode=mode.numpy_name)
 
 
-pad_gather = functools.partial(by_axes, gather)
-pad_join = functools.partial(by_axes, join, last_first=False)
-
-
-def on_rows(form: Form) -> Form:
-    """Makes a form compute with a row (1, n) in place of a vector (n,).
-
-    XLA for CPUs joins slices of vectors by masked loads, which touch addresses outside
-    of the array. AMD processors are slow at the masked loads of a reversed slice
-    (docs/development/lab_notes.md, "Padding on a CPU").
-    """
-
-    @functools.wraps(form)
-    def of_any_rank(x: Array, *value: Array, **static: Any) -> Outputs:
-        if x.ndim != 1:
-            return form(x, *value, **static)
-        (row,) = form(lax.expand_dims(x, [0]), *value, **static)
-        return (lax.squeeze(row, [0]),)
-
-    return of_any_rank
-
-
-@on_rows
 def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     """Joins a single padded axis, or long runs of a narrow type; otherwise gathers.
 
@@ -380,6 +361,13 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
     same elements again and again. For a single axis, a gather is faster only between
     two elementwise operations (docs/development/lab_notes.md, "Padding on a CPU").
     """
+    if x.ndim == 1:
+        # XLA for CPUs joins slices of vectors by masked loads, which touch addresses
+        # outside of the array. AMD processors are slow at the masked loads of a
+        # reversed slice (docs/development/lab_notes.md, "Padding on a CPU"). So we pad
+        # a row (1, n) in place of a vector (n,).
+        (row,) = pad_cpu(lax.expand_dims(x, [0]), *value, **static)
+        return (lax.squeeze(row, [0]),)
     axes = padded_axes(x.ndim, static["start"], static["end"])
     if len(axes) == 1:
         # XLA joined bfloat16 element by element before JAX 0.11.2.
@@ -424,123 +412,54 @@ def adjoint(
     start: Pads,
     end: Pads,
     mode: PaddingMode,
+    by_updates: bool = False,
 ) -> Outputs:
     """Adds the strips of the cotangent to its inside, axis by axis.
 
-    CONSTANT drops the strips.
+    CONSTANT drops the strips. A strip is put between zeros and added, in one loop for
+    all strips, or with `by_updates` added to a slice, which is then written back.
     """
     for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
-        (inside, _), *strips = _summands(cotangent, axis, before, after, mode)
-        cotangent = inside
-        for strip, at in strips:
-            cotangent += place_in_zeros(strip, axis, at, inside.shape[axis])
-    return (cotangent,)
-
-
-@on_rows
-def adjoint_cpu(
-    cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode
-) -> Outputs:
-    """Adds the strips to pieces of the inside, and joins the pieces.
-
-    `adjoint` puts each strip between zeros, and adds. XLA for CPUs makes a single loop
-    of this, shared by all cores: the best form for one padded axis whose strips are
-    shorter than the input. Pieces are up to five times as fast for types of one or two
-    bytes, for several axes and for longer strips (docs/development/lab_notes.md, "The
-    adjoint of padding on a CPU").
-    """
-    is_known = are_known(*cotangent.shape, *start, *end)
-    axes = padded_axes(cotangent.ndim, start, end)
-    prefers_loop = (
-        is_known
-        and len(axes) == 1
-        and cotangent.dtype.itemsize >= 4
-        and all(
-            max(before, after) < cotangent.shape[axis] - before - after
-            for axis, before, after in axes
-        )
-    )
-    if mode is PaddingMode.CONSTANT or not is_known or prefers_loop:
-        return adjoint(cotangent, start=start, end=end, mode=mode)
-    # Pieces are faster if we begin with the first axis. `adjoint` begins with the last.
-    for axis, before, after in axes:
         size = cotangent.shape[axis] - before - after
-        summands = _summands(cotangent, axis, before, after, mode, cut=True)
-        cotangent = _join_sums(summands, axis, size)
+        cut = functools.partial(lax.slice_in_dim, cotangent, axis=axis)
+        total = cut(before, before + size)
+        strips = (-before, before), (size, after)  # the first coordinate, the length
+        for first, length in strips:
+            if mode is PaddingMode.CONSTANT or not length:
+                continue
+            strip = cut(before + first, before + first + length)
+            strip, at = _fold_strip(strip, first, size, axis, mode)
+            if by_updates:
+                stop = at + strip.shape[axis]
+                strip += lax.slice_in_dim(total, at, stop, axis=axis)
+                total = write(total, strip, axis, at)
+            else:
+                total += place_in_zeros(strip, axis, at, size)
+        cotangent = total
     return (cotangent,)
 
 
-def _summands(
-    cotangent: Array,
-    axis: int,
-    before: int,
-    after: int,
-    mode: PaddingMode,
-    *,
-    cut: bool = False,
-) -> list[tuple[Array, int]]:
-    """Returns the inside and the strips as summands (array, at).
+def adjoint_cpu(cotangent: Array, **static: Any) -> Outputs:
+    """Adds strips by updates, if the type has less than 4 bytes.
 
-    The array of a summand is added to the input's gradient from element `at` on. With
-    `cut`, the strips are cut into pieces first.
+    XLA for CPUs converts each bfloat16 that a loop adds. Updates leave out the elements
+    between the strips (docs/development/lab_notes.md, "The adjoint of padding on a
+    CPU").
     """
-    size = cotangent.shape[axis] - before - after
-    parts = [(0, size)]  # [first, end) of each part, in coordinates of the input
-    has_strips = mode is not PaddingMode.CONSTANT
-    if before and has_strips:
-        parts.append((-before, 0))
-    if after and has_strips:
-        parts.append((size, size + after))
-    if cut and mode is not PaddingMode.EDGE:
-        # `_cut` leaves the inside whole.
-        parts = [piece for part in parts for piece in _cut(*part, size, mode)]
-    summands = []
-    for first, end in parts:
-        part = lax.slice_in_dim(cotangent, before + first, before + end, axis=axis)
-        summands.append(_summand(part, first, size, axis, mode))
-    return summands
+    return adjoint(cotangent, **static, by_updates=cotangent.dtype.itemsize < 4)
 
 
-def _cut(first: int, end: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
-    """Cuts the strip [first, end) into runs, each of which is direct or reversed.
-
-    For example, REFLECTION pads 1 2 3 4 by 6 elements after the axis. The strip, from
-    coordinate 4 to 10, is cut into a reversed and a direct run: 3 2 | 1 2 3 4.
-
-    >>> _cut(4, 10, 4, PaddingMode.REFLECTION)
-    [(4, 6), (6, 10)]
-
-    If there are more than `MAX_UNROLLED` whole periods, these periods stay one piece,
-    for `_sum_of_periods`.
-    """
-    period, _ = fold(size, mode)
-    begin = min(first + -first % period, end)  # first, rounded up to a whole period
-    periods = (end - begin) // period
-    step = period if periods <= MAX_UNROLLED else period * periods
-    cuts = {first, *range(begin, end, step), end}
-    for here, stop in itertools.pairwise(sorted(cuts)):
-        # From the next coordinate of phase `size` on, elements are reversed. Under WRAP
-        # this is the end of the period.
-        turn = here + (size - here) % period
-        if turn < stop and stop - here <= period:
-            cuts.add(turn)
-    return list(itertools.pairwise(sorted(cuts)))
-
-
-def _summand(
-    part: Array, first: int, size: int, axis: int, mode: PaddingMode
+def _fold_strip(
+    strip: Array, first: int, size: int, axis: int, mode: PaddingMode
 ) -> tuple[Array, int]:
-    """Returns the summand (array, at) of a part that begins at coordinate `first`.
+    """Returns a summand (array, at) for the strip that begins at coordinate `first`.
 
-    The part is the inside, repetitions of an edge, a direct run, a reversed run, or any
-    other strip, which is summed over periods.
+    The array is to be added to the input's gradient from element `at` on.
     """
-    length = part.shape[axis]
-    if surely_le(0, first) and surely_le(first + length, size):  # the inside
-        return part, first
+    length = strip.shape[axis]
     if mode is PaddingMode.EDGE:
         # The sum keeps the type of the cotangent: JAX would widen integers.
-        total = part.sum(axis, keepdims=True, dtype=part.dtype)
+        total = strip.sum(axis, keepdims=True, dtype=strip.dtype)
         edge = 0 if surely_le(first, 0) else size - 1
         return total, edge
     period, mirror_sum = fold(size, mode)
@@ -553,22 +472,22 @@ def _summand(
     )
     image = mirror_sum - phase  # the mirror image of the first element
     if surely_le(phase + length, size):  # a direct run
-        return part, phase
+        return strip, phase
     if surely_le(image + 1, size) and surely_le(length - 1, image):  # a reversed run
-        return lax.rev(part, (axis,)), image - length + 1
-    return _sum_of_periods(part, phase, size, axis, mode), 0
+        return lax.rev(strip, (axis,)), image - length + 1
+    return _sum_of_periods(strip, phase, size, axis, mode), 0
 
 
 def _sum_of_periods(
-    part: Array, phase: int, size: int, axis: int, mode: PaddingMode
+    strip: Array, phase: int, size: int, axis: int, mode: PaddingMode
 ) -> Array:
     """Returns what a strip of any length, from `phase` on, adds to the whole input."""
     period, mirror_sum = fold(size, mode)
     # Zeros around the strip make it a whole number of periods.
-    periods = -(-(phase + part.shape[axis]) // period)
-    part = place_in_zeros(part, axis, phase, periods * period)
-    shape = [*part.shape[:axis], periods, period, *part.shape[axis + 1 :]]
-    total = part.reshape(shape).sum(axis, dtype=part.dtype)
+    periods = -(-(phase + strip.shape[axis]) // period)
+    strip = place_in_zeros(strip, axis, phase, periods * period)
+    shape = [*strip.shape[:axis], periods, period, *strip.shape[axis + 1 :]]
+    total = strip.reshape(shape).sum(axis, dtype=strip.dtype)
     direct = lax.slice_in_dim(total, 0, size, axis=axis)
     if surely_le(period, size):
         return direct
@@ -577,24 +496,3 @@ def _sum_of_periods(
     mirrored = lax.slice_in_dim(total, size, period, axis=axis)
     mirrored = lax.rev(mirrored, (axis,))
     return direct + place_in_zeros(mirrored, axis, mirror_sum - period + 1, size)
-
-
-def _join_sums(summands: list[tuple[Array, int]], axis: int, size: int) -> Array:
-    """Returns the sum of all summands.
-
-    Summands of the full `size` are added first, and shorter ones piece by piece.
-    """
-    full = [part for part, _ in summands if part.shape[axis] == size]
-    total = functools.reduce(lax.add, full)
-    shorter = [(part, at) for part, at in summands if part.shape[axis] < size]
-    cuts = {0, size}
-    for part, at in shorter:
-        cuts |= {at, at + part.shape[axis]}
-    pieces = []
-    for begin, end in itertools.pairwise(sorted(cuts)):
-        piece = lax.slice_in_dim(total, begin, end, axis=axis)
-        for part, at in shorter:
-            if at <= begin and end <= at + part.shape[axis]:
-                piece += lax.slice_in_dim(part, begin - at, end - at, axis=axis)
-        pieces.append(piece)
-    return lax.concatenate(pieces, axis)
