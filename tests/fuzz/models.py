@@ -7,6 +7,7 @@ import numpy as np
 
 from tests.fuzz import expected
 from tests.fuzz.descriptors import ODD
+from tests.model import models as m
 
 # They take the place of other values: limits of C's types, and values of other types.
 # JSON has no NumPy values, and `json` writes no integer of thousands of digits.
@@ -39,16 +40,9 @@ def valid_model(maker):
             chosen[field.title().replace("_", "")] = binding
         named = f"d{number}"
         dispatchables[named] = desc.to_json() | {"bindings": first}
-        dispatch = {"type": "dispatch", "dispatchable": named, "bindings": bindings}
-        commands.append(dispatch)
-        commands.append({"type": "print", "resource": name})
         path = choose.choice(("r.bin", "r.npy"))
-        commands.append({"type": "writeFile", "resource": name, "targetPath": path})
-    return {
-        "resources": resources,
-        "dispatchables": dispatchables,
-        "commands": commands,
-    }
+        commands += [m.dispatch(named, **bindings), m.show(name), m.save(name, path)]
+    return m.model(resources, dispatchables, *commands)
 
 
 def _bound(choose, name, tensor):
@@ -61,9 +55,7 @@ def _bound(choose, name, tensor):
     aligned = tensor.guaranteed_base_offset_alignment
     before = 0 if aligned else choose.choice((0, 1, 3))
     count = before + -(-needed // width)
-    delta = choose.choice((0, 1, 3))
-    values = {"valueCount": count, "valueStart": 1, "valueDelta": delta}
-    resource = {"initialValuesDataType": data_type, "initialValues": values}
+    resource = m.data(data_type, m.line(count, 1, choose.choice((0, 1, 3))))
     return {"name": name, "elementOffset": before} if before else name, resource
 
 

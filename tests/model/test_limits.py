@@ -58,21 +58,12 @@ def test_a_tensor_with_more_elements_than_its_resource():
     dmljax.run_model(source, max_elements=2**20)
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("output.initialValues.valueCount", 2**50, f"it has {2**50} elements, and"),
-        ("output.sizeInBytes", 2**52, f"it has {2**50} elements, and there is room"),
-        ("output.initialValues", {"sourcePath": "30"}, "has 1073741824 bytes. A text"),
-        ("output.initialValues", {"sourcePath": "24"}, "has 4194304 elements, and "),
-    ],
-)
-def test_elements_are_counted_before_memory_is_allocated(path, value, message):
-    for bits in 24, 30:
-        with open(str(bits), "wb") as file:
-            file.truncate(2**bits)
-    model = m.edited(m.padding_model(), path, value)
-    assert message in m.refusal(model, max_elements=2**20)
+def test_the_size_of_a_file_is_checked_before_it_is_read():
+    with open("b.bin", "wb") as file:
+        file.truncate(2**32)
+    source = {"sourcePath": "b.bin"}
+    message = f"has {2**32} bytes. A text may have {2**24}; a file of values 8 more"
+    assert message in m.refused("input.initialValues", source)
 
 
 def test_files(folder):

@@ -58,25 +58,6 @@ def test_arrays_and_raw_data(folder):
 
 
 @pytest.mark.parametrize(
-    ("path", "more", "message"),
-    [
-        ("r.npy", {"dimensions": [2, 3]}, "'dimensions' is {2,3}, 6 elements, while"),
-        ("r.npy", {"dimensions": [1] * 64 + [5]}, "at most 64 dimensions."),
-        ("/dev/null", {}, "is there already, and is not a file."),
-        ("a\0b", {}, "cannot be written: embedded null byte"),
-        ("x" * 300, {}, "x' cannot be written: File name too long."),
-        ("kept.bin/r.npy", {}, "is in a folder that does not exist; it is relative to"),
-    ],
-)
-def test_a_wrong_target(folder, path, more, message):
-    (folder / "kept.bin").write_bytes(b"kept")
-    command = m.save("r", path, **more)
-    refused = m.refused_resource(m.zeros("FLOAT32", 5), command)
-    assert refused.startswith("model, command 1 (writeFile): ")
-    assert message in refused
-
-
-@pytest.mark.parametrize(
     ("protected", "message"),
     [
         ("", "is in a folder that cannot be written."),
