@@ -3,6 +3,7 @@
 import contextlib
 import json
 import pathlib
+import tempfile
 
 import hypothesis
 import jax
@@ -21,20 +22,17 @@ pytestmark = pytest.mark.slow
 MOST = 5000
 
 
-@pytest.fixture(autouse=True, scope="module")
-def folder(tmp_path_factory):
-    """The current directory, where models write their files."""
-    with contextlib.chdir(tmp_path_factory.mktemp("models")):
-        yield
-
-
 @hypothesis.given(randoms)
 def test_a_model_gives_the_results_of_the_oracles_or_is_refused(random):
     source = models.valid_model(Maker(random))
     for text in (json.dumps(source).encode(), models.damaged(random, source)):
-        pathlib.Path("model.json").write_bytes(text)
         error = ""
-        with jax.enable_x64(True):
+        with (
+            tempfile.TemporaryDirectory() as folder,
+            contextlib.chdir(folder),
+            jax.enable_x64(True),
+        ):
+            pathlib.Path("model.json").write_bytes(text)
             try:
                 results = dmljax.run_model("model.json", max_elements=MOST)
             except dmljax.ModelError as raised:

@@ -108,24 +108,25 @@ def test_the_elements_of_an_image_are_counted_before_it_is_resampled():
     assert dmljax.run_model(model, max_elements=140)["r"].size == 1
 
 
-def test_images_that_can_not_be_read(folder):
-    write_image("cut.png")
-    (folder / "cut.png").write_bytes((folder / "cut.png").read_bytes()[:80])
-    (folder / "text.png").write_bytes(b"no image")
-    reasons = {"cut.png": "", "text.png": "cannot identify image file."}
-    for mode in ("L", "RGB", "LA", "RGBA"):
-        write_image(mode=mode)
-        file = (folder / "in.png").read_bytes()
-        # The first chunk has a name, sizes, a byte with the bits, and a checksum.
-        chunk = file[12:24] + b"\x10" + file[25:29]
-        deep = file[:12] + chunk + zlib.crc32(chunk).to_bytes(4) + file[33:]
-        (folder / f"{mode}.png").write_bytes(deep)
-        reasons[f"{mode}.png"] = "its pixels have more than 8 bits."
-    for name, reason in reasons.items():
-        message = m.refused_resource(m.source(name))
-        assert f"sourcePath '{name}' cannot be converted: {reason}" in message
+@pytest.mark.parametrize("mode", ["L", "RGB", "LA", "RGBA"])
+def test_images_that_can_not_be_read(folder, mode):
+    write_image(mode=mode)
+    file = (folder / "in.png").read_bytes()
+    # The first chunk has a name, sizes, a byte with the bits, and a checksum.
+    chunk = file[12:24] + b"\x10" + file[25:29]
+    deep = file[:12] + chunk + zlib.crc32(chunk).to_bytes(4) + file[33:]
+    for content, reason in (
+        (deep, "its pixels have more than 8 bits."),
+        (file[:80], ""),
+        (b"no image", "cannot identify image file."),
+    ):
+        (folder / "a.png").write_bytes(content)
+        message = m.refused_resource(m.source("a.png"))
+        assert f"sourcePath 'a.png' cannot be converted: {reason}" in message
         assert "object at 0x" not in message
-    # Fault: an exception without a text has no reason.
+
+
+def test_an_error_without_a_text():
     with (
         pytest.raises(dmljax.ModelError, match="x: EOFError"),
         reporting("x", EOFError),

@@ -12,7 +12,7 @@ from tests.model import models as m
 
 def test_a_limit_is_an_integer():
     assert dmljax.run_model(m.padding_model(), max_elements=np.int64(2**40))
-    for wrong in (1e9, True, np.ones(1, int)):
+    for wrong in (1e9, True):
         with pytest.raises(
             TypeError, match=r"run_model: max_elements .* be an integer"
         ):
