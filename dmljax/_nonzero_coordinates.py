@@ -67,10 +67,10 @@ def nonzero_coordinates(
         undefined, and the call may be faster.
       parts: the number P of equal parts into which the first dimension is cut.
         (DirectML has no such field.) Each part has its own count and its own rows, with
-        coordinates in the whole array. If devices share the first dimension, and P is a
-        multiple of their number, they send nothing to each other; over explicit mesh
-        axes, P must be such a multiple. None stands for the whole array with a single
-        count.
+        coordinates in the whole array. If the first dimension is sharded over D
+        devices, and P is a multiple of D, the devices send nothing to each other; over
+        explicit mesh axes, P must be a multiple of D. None stands for the whole array
+        with a single count.
       size: the number K of rows to return, for each part if `parts` is given.
         (DirectML has no such field.) The count still includes all elements that are not
         zero: K was too small if the count is larger. A symbolic size must be at least
@@ -164,9 +164,9 @@ def _nonzero_coordinates(
         fill=fill,
         implementation=implementation,
     )
-    # A symbolic size is kept as a string: no other program knows its meaning.
-    sizes = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
-    return nonzero_result(outputs, (sizes, parts, "made"))
+    # The result keeps a symbolic size as a string: no other program knows its meaning.
+    searched = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
+    return nonzero_result(outputs, (searched, parts, None))
 
 
 def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Array]:
@@ -191,7 +191,8 @@ def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Arra
                 f"parts is {parts}; it must be a multiple of {devices}, the "
                 "number of devices over which the first dimension is sharded."
             )
-        # The first dimension becomes two. JAX asks which of them is sharded: the parts.
+        # The first dimension becomes two. We have to say which one is sharded, and it
+        # is the dimension of the parts.
         first, *rest = jax.typeof(x).sharding.spec
         sharding = NamedSharding(mesh, PartitionSpec(first, None, *rest))
     shape = (parts, x.shape[0] // parts, *x.shape[1:])

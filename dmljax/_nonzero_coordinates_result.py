@@ -98,8 +98,8 @@ class NonzeroCoordinates(_Outputs):
     ``_replace``, but can't see a change by ``jax.tree.map``, ``jax.tree.unflatten`` or
     ``tree_at``.
 
-    Below, P is `parts`, and K the number of rows of each part: `size`, or the number of
-    its elements.
+    Below, P is `parts`, and K is the number of rows of each part: `size`, or without
+    `size` the number of elements of a part.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -116,10 +116,10 @@ parts=None)
     Array([ 1., -2., -3.,  4.], dtype=float32)
     """
 
-    # The static data, (shape, parts, why):
-    # - the shape of the searched array, where a symbolic size is a string; or None;
+    # The static data, (searched, parts, why):
+    # - the sizes of the searched array, where a symbolic size is a string; or None;
     # - the number of parts, or None;
-    # - the reason for a shape of None, a key of `LOST`.
+    # - why `searched` is None: a key of `LOST`; or None.
     _static: Any = None, None, "made"
 
     def __repr__(self) -> str:
@@ -130,15 +130,15 @@ parts=None)
         # None into the place of arrays.
         if _is_known(count) and getattr(coordinates, "ndim", 0) > 1:
             text += f", overflow={_brief(self.overflow)}"
-        text += f", coordinates={_brief(coordinates, most=-1)}"
-        shape, parts, _ = self._static
-        if shape is not None:
-            text += f", sizes={shape}, parts={parts}"
+        text += f", coordinates={_brief(coordinates, most=-1)}"  # no elements
+        searched, parts, _ = self._static
+        if searched is not None:
+            text += f", sizes={searched}, parts={parts}"
         return f"NonzeroCoordinates({text})"
 
     def _replace(self, /, **outputs: Any) -> NonzeroCoordinates:
-        static = shape, parts, _ = self._static
-        if "coordinates" in outputs and shape is not None:
+        static = searched, parts, _ = self._static
+        if "coordinates" in outputs and searched is not None:
             static = None, parts, "replaced"
         return nonzero_result(super()._replace(**outputs), static)
 
@@ -574,18 +574,19 @@ def _by_parts(
 
     It is called as function(x, other, valid, index): `other` has the rows to write, or
     is the scalar that fills. For example, with `parts=2` an `x` of sizes (6, 5) becomes
-    (2, 3, 5), and the coordinates (4, 2) become (1, 2) in the second part.
+    two parts, (2, 3, 5), and x[4, 2] is element [1, 2] of the second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
-    shape, parts, _ = nonzero._static
+    searched, parts, _ = nonzero._static
     *leading, rows, columns = nonzero.coordinates.shape  # the batch, then the parts
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
-    if not shape:  # the rows of a scalar have a column, so `x` gets a dimension for it
+    if not searched:  # a scalar, which has a column: `x` gets a dimension for it
         x = jnp.expand_dims(x, len(leading))
     if parts is not None:
-        axis = len(leading) - 1  # the first searched dimension; in the end, the parts
+        # `x` has the batch first, and then the dimension that we cut.
+        axis = len(leading) - 1
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
         part = lax.broadcasted_iota(integer, (*leading, rows), axis)
@@ -611,7 +612,8 @@ def _rows_spec(
     if mesh is None:
         return []
     of_x, of_count = map(divided_axes, (x, nonzero.count))
-    # `x` has the batch and the parts along its first dimensions. K stays whole.
+    # `x` has the batch first, and then the dimension that is cut into parts. Axes that
+    # divide this dimension divide the parts. K stays whole.
     first = [of_x.get(i) or of_count.get(i, ()) for i in range(nonzero.count.ndim)]
     of_row = range(x.ndim + len(first) + 1 - len(sizes), x.ndim)
     axes = [*first, (), *(of_x.get(i, ()) for i in of_row)]

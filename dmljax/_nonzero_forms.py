@@ -63,6 +63,7 @@ def is_nonzero(x: Array) -> Array:
     # NaN: `patterns` is then empty.
     zeros = np.asarray([0.0, -0.0]).astype(x.dtype)
     zeros = zeros[zeros == 0]
+    # A float of 4 bits takes a byte in NumPy. The pattern also fits `bits`, a uint4.
     patterns = np.unique(zeros.view(f"uint{8 * x.dtype.itemsize}"))
     with x64_mode_of(x):
         bits = as_bits(x)
@@ -76,9 +77,9 @@ def is_nonzero(x: Array) -> Array:
 def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
     """Returns the coordinates, (..., columns), of the elements at these offsets.
 
-    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). The result
-    does not depend on the first size. So the offset of an element in the whole array,
-    and the sizes of a part, give coordinates in the whole array.
+    For example, offset 7 of sizes (2, 3, 4) has the coordinates (0, 1, 3). The first
+    size is not used. So a caller with `parts=` may pass offsets in the whole array with
+    the sizes of a part, and gets coordinates in the whole array.
     """
     coordinates = []
     strides = packed_strides(sizes)
@@ -135,15 +136,21 @@ class Layout(NamedTuple):
 
 
 def on_lines(find: Callable[..., Outputs]) -> Form:
-    """Turns a function of lines into a form, for any batch, rank and empty array.
+    """Turns a function of lines into a form, which takes any batch and rank.
 
-    `find` takes flags, (lines, elements), the origin of each line, (lines,) or None for
-    0, and the `Layout`, and returns counts, (lines,), and coordinates, (lines * rows *
-    columns) in any shape.
+    The function is called as ``find(flags, origins, layout) -> counts, coordinates``:
 
-    The form takes flags, (*batch, *sizes), with `parts` also the origins, (*batch, 1,
-    1, ..) with a 1 for each of `sizes`, and the operator's attributes. It returns
-    counts, (*batch,), and coordinates, (*batch, rows, columns).
+    - flags (lines, elements), of which there is at least one;
+    - origins (lines,), or None without `parts`, where all origins are 0;
+    - counts (lines,);
+    - coordinates, `lines * rows * columns` numbers in any shape.
+
+    The form is called as ``form(flags, [origins,] **static) -> counts, coordinates``:
+
+    - flags (*batch, *sizes), also empty;
+    - origins (*batch, 1, 1, ..), with `parts` alone, with a 1 for each of `sizes`;
+    - counts (*batch,);
+    - coordinates (*batch, rows, columns).
     """
 
     def form(flags: Array, *origin: Array, **static: Any) -> Outputs:
@@ -158,9 +165,9 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
         lines = lax.reshape(flags, (layout.lines, layout.elements))
         origins = None
         if origin:
-            # Where tensors of the batch share an origin, its size is 1.
-            whole_batch = (*batch, *[1] * len(layout.sizes))
-            origins = jnp.broadcast_to(origin[0], whole_batch)
+            # A batch dimension has size 1 if all its tensors have the same origins.
+            shape_of_origins = (*batch, *[1] * len(layout.sizes))
+            origins = jnp.broadcast_to(origin[0], shape_of_origins)
             origins = lax.reshape(origins, (layout.lines,))
         counts, coordinates = find(lines, origins, layout)
         return lax.reshape(counts, batch), lax.reshape(coordinates, shape)
@@ -178,16 +185,16 @@ def unravel_rows(
 ) -> Array:
     """Returns the coordinates of the rows up to each count, and `fill` past it.
 
-    `offset` has (lines, rows). With `zeros_past_count`, it is 0 past each count, where
-    the rows then have the coordinates of the first element of the line. These rows stay
-    if `fill` is None, which allows any coordinates in range, or if `fill` and they are
-    0, because the line has no origin.
+    `offset` has (lines, rows). With `zeros_past_count`, the offset of each row past the
+    count is 0, and the row gets the coordinates of the line's first element. It may
+    keep them if `fill` is None, which allows any coordinates in range. It also keeps
+    them if `fill` is 0 and lines have no origins: these coordinates are all 0.
     """
     if origin is not None:
         offset = offset + origin[:, None]
     coordinates = unravel(offset, layout.column_sizes)
-    is_filled = layout.fill is None or (layout.fill == 0 and origin is None)
-    if zeros_past_count and is_filled:
+    may_keep = layout.fill is None or (layout.fill == 0 and origin is None)
+    if zeros_past_count and may_keep:
         return coordinates
     valid = valid_rows(counts, layout.rows)
     return fill_past(valid, coordinates, layout.fill)
@@ -231,7 +238,7 @@ def definition(
     """Chooses the form by the numbers of elements and rows.
 
     `nonzero_words` is faster if the lines together have 2^23 elements or more, except
-    if `size` is half of a line or more: its forward fill then takes longer than
+    if `size` is half of a line or more: `fill_forward` then takes longer than
     `nonzero_scatter` (docs/development/lab_notes.md, "Rows for many elements, without
     the kernel"). For fewer elements, or a symbolic number, `nonzero_scatter` is as fast
     and compiles in half of the time.
@@ -283,9 +290,10 @@ def find_words(
 ) -> Outputs:
     """Finds the offsets of the set bits in the bit words of each line.
 
-    `scatter_bits` finds as many rows as elements, and `fill_forward` fewer rows. Both
-    take a line, as `running_sum` does. A caller may pass another function, `compact`,
-    `(words, starts, rows) -> offsets`, which takes all lines at once.
+    `scatter_bits` serves lines with a row for each element, and `fill_forward` lines
+    with any other number of rows. Both take a line, as `running_sum` does. A caller may
+    pass another function, `compact`, `(words, starts, rows) -> offsets`, which takes
+    all lines at once.
     """
     rows = layout.rows
     packed = pack(flags)
@@ -330,13 +338,13 @@ def fill_forward(words: Array, starts: Array, rows: int) -> Array:
     and the five rows become 0 0 2 2 2.
     """
     first_row = jnp.where(words == 0, constant(rows, np.uint32), starts)
-    index = lax.iota(np.int32, words.size)
+    indices = lax.iota(np.int32, words.size)
     zeros = jnp.zeros(rows, np.int32)
-    word = lax.cummax(zeros.at[first_row].set(index, **WRITE_ONCE))
+    index = lax.cummax(zeros.at[first_row].set(indices, **WRITE_ONCE))
     row = lax.iota(np.uint32, rows)
-    before = row - starts[word]  # set bits of the word below the bit of this row
-    bit = find_bit(words[word], before)
-    offset = word.astype(np.uint32) * np.uint32(BIT_WORD) + bit
+    before = row - starts[index]  # set bits of the bit word below the bit of this row
+    bit = find_bit(words[index], before)
+    offset = index.astype(np.uint32) * np.uint32(BIT_WORD) + bit
     total = starts[-1] + lax.population_count(words[-1])
     return jnp.where(row < total, offset, 0)
 
@@ -407,7 +415,8 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """
     height, rows = layout.lines, layout.rows
     packed = pack_rounds(flags)
-    # A row index may reach the first row of the last line plus `elements`.
+    # `next_row` counts all set bits, also without a row. It may be up to `elements`
+    # past the first row of the last line.
     with index_mode(packed.size, height * rows + layout.elements) as signed:
         # We count in an unsigned type, because JAX tests whether a signed index is
         # below 0, which takes a third of a round's time.
@@ -481,9 +490,9 @@ def visit_bytes(
     line = lax.div(k, rounds)
     round_of_line = lax.rem(k, rounds)
     line_begin = line * rows
-    is_first = lax.eq(round_of_line, k.dtype.type(0))
-    next_row = lax.select(is_first, line_begin, next_row)
-    first = round_of_line.astype(np.uint32) * np.uint32(8 * step)
+    begins_line = lax.eq(round_of_line, k.dtype.type(0))
+    next_row = lax.select(begins_line, line_begin, next_row)
+    round_offset = round_of_line.astype(np.uint32) * np.uint32(8 * step)
     table = jnp.asarray(set_bits()[..., None])
     visited = lax.dynamic_index_in_dim(packed, k, keepdims=False)
     # Functions of jax.numpy would take twice as long to trace.
@@ -491,10 +500,11 @@ def visit_bytes(
         byte = lax.index_in_dim(visited, i, keepdims=False)
         index = lax.convert_element_type(byte, k.dtype)
         bits = lax.dynamic_index_in_dim(table, index, keepdims=False)
-        offsets = lax.add(bits, lax.add(first, np.uint32(8 * i)))
-        # A byte may write past the last row of its line. The next line overwrites these
-        # rows, and XLA moves a write past the last line into the eight spare rows.
-        # `unravel_rows` replaces offsets past the count.
+        offsets = lax.add(bits, lax.add(round_offset, np.uint32(8 * i)))
+        # A byte may write past the last row of its line, into rows that the next line
+        # overwrites. Past the last line, the start of the update is clamped, and the
+        # byte writes into the eight spare rows. `unravel_rows` replaces offsets past
+        # the count.
         offset = lax.dynamic_update_slice_in_dim(offset, offsets, next_row, 0)
         ones = lax.convert_element_type(lax.population_count(byte), k.dtype)
         next_row = lax.add(next_row, ones)

@@ -97,7 +97,7 @@ def _find_kernel(
     divided = why_divided(context)
     if divided is not None:
         return divided
-    flags, *_ = arrays = types_of(context)
+    arrays = types_of(context)
     sizes = [size for array in arrays for size in array.shape]
     # We ask the GPUs of this machine, though a program may be compiled for another: JAX
     # tells a lowering rule at most the target's name, and only for operands on a mesh.
@@ -105,8 +105,8 @@ def _find_kernel(
     if not all(isinstance(size, int) for size in sizes):
         problem = "the sizes are symbolic; a kernel needs numbers"
     elif platform not in KERNELS:
-        # The lowering rule of "" serves all platforms without a rule of their own, and
-        # JAX does not tell it their names.
+        # `platform` is empty in the rule that serves all further platforms: JAX does
+        # not say which one.
         named = f"the platform {platform!r}" if platform else "this platform"
         problem = f"there is no kernel for {named}"
     elif platform == "cuda" and code_per_thread() is None:
@@ -118,10 +118,11 @@ def _find_kernel(
         version = ".".join(map(str, least))
         problem = f"it needs a GPU of compute capability {version} or later"
     else:
-        kernel = KERNELS[platform](flags, **static)
+        kernel = KERNELS[platform](arrays[0], **static)
         if kernel is not None:
             return kernel
         problem = (
-            f"its kernel can't count the elements or rows of sizes {show(flags.shape)}"
+            f"its kernel can't count the elements or rows of sizes "
+            f"{show(arrays[0].shape)}"
         )
     return f"{problem}; use implementation=None or 'xla'."

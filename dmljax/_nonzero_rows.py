@@ -11,8 +11,13 @@ No two valid slots have the same element. So the gradient of a read writes the r
 the cotangent into zeros, and the gradient of a write reads rows of the cotangent. JAX
 can't know this: its own gradient of a read would add up, value by value. So `_read` and
 `write_rows` each have a custom_jvp. Rows are *wide* if they have 16 values or more, and
-otherwise *narrow*. The tangent of a read of wide rows is a scatter by the *inverse
-index*, the slot of each element: JAX transposes this scatter to a gather.
+otherwise *narrow*.
+
+For wide rows, the gradient of a read should be a gather, in which each element reads
+the cotangent of its slot. The slots of all elements are the *inverse index*. If four
+elements are read by the index [2, 0], it is [1, none, 0, none]. JAX makes the gradient
+by transposing the tangent. So the tangent has to be a scatter, in which each element
+writes its tangent into its slot.
 
 | | wide rows | narrow rows |
 |---|---|---|
@@ -145,8 +150,9 @@ def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """
     inverse = _inverse(x, valid, index)
     has_row = inverse < constant(rows.shape[0], np.uint32)
-    # We read from `rows`, in a slot for each element of `x`, and fill with `x`.
-    return read_rows(rows, x, has_row, (inverse,))
+    # A read with other roles: we read `rows`, for each element of `x`, by the number of
+    # its row, and fill with the element itself.
+    return read_rows(x=rows, fill=x, valid=has_row, index=(inverse,))
 
 
 @write_rows.defjvp

@@ -82,9 +82,10 @@ def padding(
       mode: a ``PaddingMode``, its number, or its name in lower or upper case; "reflect"
         is a name of REFLECTION, too.
       value: a scalar of the type of `x`, used only by CONSTANT. A Python number is
-        converted to this type. A Python integer must fit, but saturates if ``jit``
-        traces it. For an integer type, a float is rounded to JAX's default type of
-        floats, is truncated toward zero, and saturates; NaN becomes 0.
+        converted to this type. A Python integer must fit; where it is traced, as an
+        argument of a jitted function, it saturates. For an integer type, a float is
+        rounded to JAX's default type of floats, is truncated toward zero, and
+        saturates; NaN becomes 0.
 
     Returns:
       An array of the type of `x`, differentiable in `x` and, with CONSTANT, in `value`.
@@ -113,12 +114,12 @@ def padding(
     See DML_PADDING_OPERATOR_DESC in directml.h.
     """
     x = as_array(X, x)
-    pairs = (
+    remedy = (
         " One list of pairs (before, after), as np.pad takes it, becomes both paddings "
         "by start, end = zip(*pairs)."
     )
-    start = as_sizes(START, start_padding, pairs)
-    end = as_sizes(END, end_padding, pairs)
+    start = as_sizes(START, start_padding, remedy)
+    end = as_sizes(END, end_padding, remedy)
     mode = _as_mode(mode)
     if mode is PaddingMode.CONSTANT:
         scalar = as_scalar(VALUE, value, x.dtype, cast=True)
@@ -210,7 +211,8 @@ def _transpose(
 def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
     """Sums the cotangent where `operand` has size 1 and the output does not.
 
-    Such a dimension is a batch that only the other operand has.
+    Such a dimension is a batch that only the other operand has, or, for the value, any
+    axis of the tensor.
     """
     shape = operand.aval.shape
     broadcast = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
@@ -290,7 +292,7 @@ class PaddingDesc(OperatorDesc[Array]):
     end_padding: tuple[int, ...]
 
     def check_rules(self, level: FeatureLevel) -> None:
-        """Checks the level of the mode. The function checks the rest."""
+        """Checks the level of the mode: `evaluate` checks the other rules."""
         _check_mode(self.padding_mode, level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
@@ -339,7 +341,7 @@ class Padding1Desc(OperatorDesc[Array]):
     end_padding: tuple[int, ...]
 
     def check_rules(self, level: FeatureLevel) -> None:
-        """Checks the level of the mode. The function checks the rest."""
+        """Checks the level of the mode: `evaluate` checks the other rules."""
         _check_mode(self.padding_mode, level)
 
     def evaluate(self, *arrays: Array) -> tuple[Array]:
@@ -350,7 +352,9 @@ class Padding1Desc(OperatorDesc[Array]):
 
 
 def _evaluate(desc: PaddingDesc | Padding1Desc, value: Any, x: Array) -> tuple[Array]:
-    """Returns the output of both descriptors, whose errors have no name in front."""
+    """Returns the output of either descriptor."""
+    # `Operator` puts the operator's name in front of errors. `padding` would do so,
+    # too.
     mode = desc.padding_mode
     scalar = value if mode is PaddingMode.CONSTANT else None
     return (_padding(x, scalar, desc.start_padding, desc.end_padding, mode),)

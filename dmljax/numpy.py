@@ -13,8 +13,8 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
 - ``one_hot`` is right for more classes than the type of the indices can count: for 300
   classes and int8 indices, jax.nn's gives two ones. Floats cause no warning.
 - ``tril`` and ``triu`` take any integer `k`, traced or not.
-- ``pad`` takes `constant_values` of any integer that the array's type holds, and
-  ``reflect_type="even"`` with every mode.
+- ``pad`` takes Python integers past int32 as `constant_values`, if the array's type
+  holds them, and ``reflect_type="even"`` with every mode.
 - ``extract`` and ``compress`` take a `size` larger than the array.
 - A mask of NumPy needs no `size` inside of ``jit``: it is searched when the program is
   traced.
@@ -142,7 +142,8 @@ def pad(
       mode: "constant", "edge", "reflect", "symmetric" or "wrap".
       constant_values: the values of "constant": a number, a pair or pairs, as for
         `pad_width`. They are converted to the type of `array`: floats out of range
-        saturate, and integers wrap around. None stands for 0.
+        saturate, and integers wrap around, except that a Python integer past int32 must
+        fit. None stands for 0.
       reflect_type: "even". There is no other type here.
       stat_length: None. Only modes that are missing here use it.
       end_values: None. Only "linear_ramp" uses it, which is missing here.
@@ -602,7 +603,7 @@ def take_slices(
     *,
     cut: bool = False,
 ) -> Array:
-    """Returns the slices of `values` along `axis` where the condition holds, and fills.
+    """Returns slices of `values` along `axis` where the condition holds, then fills.
 
     With ``axis=None``, `values` is flattened. With `cut`, the condition may hold past
     the end of the axis, where there is nothing to return.
@@ -638,7 +639,7 @@ def _gather_slices(
     axis: int,
     rows: int,
 ) -> Array:
-    """Returns the slices of `values` at the first `rows` coordinates, and fills."""
+    """Returns the slices of `values` at the first `rows` coordinates, then fills."""
     values = jnp.moveaxis(values, axis, 0)
     length, *sizes = values.shape
     check_elements((rows, *sizes))

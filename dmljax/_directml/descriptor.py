@@ -84,12 +84,12 @@ class OperatorDesc(abc.ABC, Generic[Result]):
             convert_fields(self)
 
     def check_rules(self, level: FeatureLevel) -> None:
-        """Checks rules at `level` that the function of `evaluate` does not check."""
+        """Checks the rules at `level` that `evaluate` does not check."""
 
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
         """Returns the sizes of the outputs at `level`.
 
-        By default, `evaluate` is traced, and its function checks the attributes.
+        By default, `evaluate` is traced, and so checks the attributes.
         """
         tensors = self.input_tensors().values()
         arrays = [jax.ShapeDtypeStruct(each.sizes, each.dtype) for each in tensors]

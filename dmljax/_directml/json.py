@@ -145,7 +145,8 @@ def read_fields(cls: Any, value: Mapping[str, Any], prefix: str = "") -> Any:
             item = reader_of(hint).read(item, f"the field '{path}'")
             if dataclasses.is_dataclass(hint):
                 item = read_fields(hint, item, f"{path}.")
-        # The tool reads an empty list as no strides, and 0 as a size that it computes.
+        # Microsoft's tool DxDispatch takes Strides [] for none, and computes a
+        # TotalTensorSizeInBytes of 0. So do we.
         if cls is TensorDesc and field.default is None and not item:
             item = None
         arguments[field.name] = item
