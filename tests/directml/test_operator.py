@@ -130,7 +130,6 @@ BUFFER = "'InputTensor' has strides, so its array must be a flat buffer of at le
     ("desc", "text", "arrays"),
     [
         (pad(), "0 input arrays were given;...has 1 input tensors (InputTensor)", []),
-        (SELECT, "4 input...3 input tensors (ConditionTensor, ATensor", [MATRIX] * 4),
         (OLD, "1 input arrays were given;...has 0 input tensors (none)", [MATRIX]),
         (pad(), f"'InputTensor' has {{2,3}}, while...has {{3}}{SAME}", [MATRIX]),
         (
