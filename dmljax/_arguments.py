@@ -35,8 +35,7 @@ TURN_ON_X64 = "Turn it on with jax.config.update('jax_enable_x64', True)"
 @functools.cache
 def is_integer(dtype: np.dtype) -> bool:
     """Whether `dtype` is an integer type, including those of 4 bits."""
-    # For NumPy, a timedelta64 is an integer, too.
-    return bool(jnp.issubdtype(dtype, jnp.integer) and dtype.kind != "m")
+    return bool(jnp.issubdtype(dtype, jnp.integer))
 
 
 def check_x64(name: str, dtype: np.dtype) -> None:
@@ -57,6 +56,8 @@ def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
 
     >>> cast_hint("b", np.dtype("int8"), np.dtype("int32"))
     " Write b.astype('int32')."
+    >>> cast_hint("b", np.dtype("int64"), np.dtype("float64"))[:48]
+    ' FLOAT64 does not hold every value of INT64: cho'
     """
     fits = np.can_cast(dtype, wanted)
     # NumPy says that float64 holds each int64, and a float8 each int8.

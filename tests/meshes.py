@@ -8,12 +8,13 @@ words of this table, and its results with the results of one device.
 import functools
 import itertools
 import math
+import operator
 import re
 from typing import NamedTuple
 
 import jax
 import pytest
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from benchmarks import divided, scaling
@@ -34,11 +35,6 @@ SPECS = {
     "2x2": TWICE,
     "2x4": TWICE,
 }
-# The sizes and the names of the axes.
-MESHES = {}
-for mesh in ("2", "4", "8", "1x2", "2x2", "2x4", "2x2x2"):
-    sizes = tuple(map(int, mesh.split("x")))
-    MESHES[mesh] = (sizes, tuple("abc")[: len(sizes)])
 CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.items()}
 
 
@@ -84,10 +80,10 @@ MEANINGS = {
 
 
 @functools.cache
-def table(operator):
+def table(name):
     """The rows of an operator's page: the words for automatic and for explicit axes."""
     row = r"^\| (`.*?) \| (.*?) \| (.*?) \| (.*?) \|$"
-    page = f"docs/operators/{operator}.md"
+    page = f"docs/operators/{name}.md"
     # A missing page breaks no test of another operator.
     text = section(page, "Sharding") if page in TEXTS else ""
     return {
@@ -98,8 +94,8 @@ def table(operator):
 
 def word(case, kind):
     """The page's word for the data that devices send."""
-    operator = next(name for name in SUBJECTS if f"`{name}`" in case.row[0])
-    return table(operator)[case.row][kind]
+    name = next(name for name in SUBJECTS if f"`{name}`" in case.row[0])
+    return table(name)[case.row][kind]
 
 
 each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -108,15 +104,16 @@ each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
 # PROGRAMS
 
 
+def axes_of(mesh):
+    """The sizes and the names of the axes."""
+    sizes = tuple(map(int, mesh.split("x")))
+    return sizes, tuple("abc"[: len(sizes)])
+
+
 def parts_of(mesh, spec):
     """The number of parts of each dimension."""
-    sizes, names = MESHES[mesh]
-    counts = dict(zip(names, sizes, strict=True))
-    parts = []
-    for entry in (*spec, None, None, None)[:3]:
-        axes = entry if isinstance(entry, tuple) else (entry,)
-        parts.append(math.prod(counts.get(axis, 1) for axis in axes))
-    return tuple(parts)
+    part = NamedSharding(AbstractMesh(*axes_of(mesh)), spec).shard_shape(SHAPE)
+    return tuple(map(operator.floordiv, SHAPE, part))
 
 
 def divisions(*meshes, devices=8, alike=()):
@@ -128,7 +125,7 @@ def divisions(*meshes, devices=8, alike=()):
 
     uses = []
     for (name, case), mesh in itertools.product(CASES.items(), meshes):
-        few = math.prod(MESHES[mesh][0]) > devices
+        few = math.prod(axes_of(mesh)[0]) > devices
         skip = pytest.mark.skipif(few, reason="there are fewer devices here")
         for spec in SPECS[mesh]:
             if spec not in alike and case.fits(parts_of(mesh, spec)):
@@ -139,7 +136,7 @@ def divisions(*meshes, devices=8, alike=()):
 
 def sharding_of(mesh, spec, kind=AxisType.Auto, platform="cpu"):
     """A sharding over the first devices of a platform."""
-    sizes, names = MESHES[mesh]
+    sizes, names = axes_of(mesh)
     devices = jax.devices(platform)[: math.prod(sizes)]
     types = (kind,) * len(sizes)
     made = jax.make_mesh(sizes, names, axis_types=types, devices=devices)

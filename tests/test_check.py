@@ -79,9 +79,6 @@ FOUND = dmljax.nonzero_coordinates(X)
     [
         ("NONZERO_COORDINATES", "fill=, not fill_value", dmljax.nonzero_coordinates),
         ("NonzeroCoordinates.take", "fill_value=, not fill", FOUND.take),
-        ("NonzeroCoordinates.put", "where=, not mask", FOUND.put),
-        ("NonzeroCoordinates.add", "where=, not fill_value", FOUND.add),
-        ("dmljax.numpy.nonzero", "fill_value=, not fill", dnp.nonzero),
         # Fault: it takes constant_values=, end_values=.
         ("dmljax.numpy.pad", "constant_values=, not constant_value", dnp.pad),
         ("dmljax.onnx.trilu", "x=, k=, upper=, not diagonal", dox.trilu),

@@ -91,12 +91,12 @@ def imports_of(tree):
     """The local names of a file's imports from JAX, with their full names."""
     names = {}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            module = getattr(node, "module", "")
             for alias in node.names:
-                names[alias.asname or "jax"] = alias.name if alias.asname else "jax"
-        elif isinstance(node, ast.ImportFrom):
-            for alias in node.names:
-                names[alias.asname or alias.name] = f"{node.module}.{alias.name}"
+                name = alias.asname or (alias.name if module else "jax")
+                full = f"{module}.{alias.name}".strip(".")
+                names[name] = "jax" if name == "jax" else full
     return {name: full for name, full in names.items() if full.startswith("jax")}
 
 

@@ -163,7 +163,7 @@ def test_the_selects_of_a_pipeline_are_one_kernel():
 
 def check_sent(devices, case, mesh, spec, kind):
     """Compares the collectives of a program with the page, and returns its text."""
-    sizes, names = meshes.MESHES[mesh]
+    sizes, names = meshes.axes_of(mesh)
     over = Mesh(devices.reshape(sizes), names, axis_types=(kind,) * len(sizes))
     sharding = NamedSharding(over, spec)
     text = compiled(case.function, *case.arrays, sharding=sharding).as_text()
