@@ -118,18 +118,6 @@ def attention(q, k, v, allowed):
 # RECIPES
 
 
-@case(
-    "recipes",
-    "Filter an array: stream compaction",
-    "[*printed, PROSE]",
-    "A sum needs no filter:",
-)
-def filter_(random, share, _):
-    x = random.integers(0, 5, 9) * 1.0
-    kept = [a for a in x if a > 2]
-    return {"x": x}, filled(kept, 4), -filled(kept, 3), sum(kept)
-
-
 # Faults: `jnp.maximum(width, 0)` without the maximum; a suppressed box suppresses.
 @case(
     "recipes",
@@ -263,34 +251,6 @@ def best(scores, among, k):
     return sorted(among, key=lambda i: (-scores[i], i))[:k]
 
 
-@case("recipes", "The K best, in the order of the array")
-def k_best(random, share, _):
-    x, scores = random.permutation([1.0, 3, 7, 8, 9]), random.integers(-3, 3, 5) / 10
-    top = sorted(best(scores, range(5), 3))
-    kept = [i for i in top if x[i] < 8]
-    put = [-a if i in kept else a for i, a in enumerate(x)]
-    return {"x": x, "scores": scores}, x[top], filled(x[kept], 3), put, len(kept)
-
-
-@case("recipes", "Drop by priority, not by place")
-def priority(random, share, _):
-    x, scores = random.normal(size=5), random.integers(-3, 3, 5) / 10
-    mask = random.random(5) < share
-    marked = np.flatnonzero(mask)
-    kept = sorted(best(scores, marked, 3))
-    inputs = {"x": x, "scores": scores, "mask": mask}
-    dropped = len(marked) - len(kept)
-    return inputs, filled(x[marked], 3), filled(x[kept], 3), dropped
-
-
-@case("recipes", "A random K of a mask")
-def random_k(random, share, _):
-    x, noise, mask = random.normal(size=5), random.random(5), random.random(5) < share
-    noise[4], mask[4] = 0, share > 0
-    picked = best(np.where(mask, noise, -1), range(5), 2)
-    return {"x": x, "noise": noise, "mask": mask}, x[picked], mask[picked]
-
-
 @case(
     "recipes",
     "A stable partition, and left to right padding",
@@ -334,46 +294,6 @@ def hard_negatives(random, share, names):
     inputs = {"weights": weights, "losses": losses}
     highest = sorted((losses[i] for i in range(64) if i % 4 > 0), reverse=True)[:3]
     return inputs, value, len(hard), len(hard) > 16, gradient, highest
-
-
-@case("recipes", "The rank of each element", "[*printed, PROSE]", "searched the mask,")
-def ranks(random, share, _):
-    x, mask = 10.0 * random.permutation(5) - 20, random.random(5) < share
-    place = [sum(mask[:i]) if mask[i] else -1 for i in range(5)]
-    chosen = [sum(x[mask] < a) if m else -1 for a, m in zip(x, mask, strict=True)]
-    inputs = {"x": x, "mask": mask, "kept": dml.nonzero_coordinates(mask, size=3)}
-    first = [rank if rank < 3 else -1 for rank in place]
-    return inputs, place, [sum(x < a) for a in x], chosen, first
-
-
-@case(
-    "recipes",
-    "Channels first",
-    "[*printed, (lambda mask: PROSE)(image[0] > 0)]",
-    "[[8.0, -9.0], [-10.0, -11.0]] ``` **jax.numpy alone**:",
-)
-def channels(random, share, _):
-    image = random.choice([-1.0, 0.0, 2.0, 3.0], (3, 2, 2))
-    pixels = np.argwhere(image[0] > 0)[:3]
-    rows = np.stack([filled([c[i, j] for i, j in pixels], 3) for c in image])
-    last = image[2].copy()
-    for i, j in pixels:
-        last[i, j] *= -1
-    return {"image": image}, rows, last, rows
-
-
-@case(
-    "recipes",
-    "Unique values with a size",
-    "[*printed, PROSE]",
-    "For whole numbers from 0 to 99, search",
-)
-def unique(random, share, _):
-    values, x = np.sort(random.integers(-3, 4, 7)), random.integers(0, 100, 20)
-    found = sorted(set(values.tolist()))
-    inputs = {"values": values, "x": x}
-    marks = np.isin(range(100), x)
-    return inputs, filled(found, 4, -1), len(found), len(found) > 4, marks
 
 
 # TUTORIALS
@@ -441,19 +361,6 @@ def attend_heads(random, share, _):
 
 @case(
     "tutorials/attention",
-    "Decoding with a cache",
-    "[jnp.concatenate(outputs), PROSE[0]]",
-    "Without a window, call",
-)
-def decode(random, share, _):
-    q, k, v = (random.normal(size=(24, 16)) for _ in range(3))
-    inputs = {"q": q, "k": k, "v": v, "keys": k, "values": v, "offset": 3}
-    by_window = attention(q, k, v, lambda i, j: 0 <= i - j < 5)[0]
-    return inputs, by_window, attention(q, k, v, lambda i, j: j <= i + 3)[0]
-
-
-@case(
-    "tutorials/attention",
     None,
     "[[PROSE <= key for key in range(9)], PROSE]",
     "and with a window from",
@@ -465,49 +372,12 @@ def window_of_a_query(random, share, _):
     return inputs, [6 - key < window for key in range(9)], 0
 
 
-@case("tutorials/attention", "Rows without a key", "by_jax")
-def attention_of_jax(random, share, _):
-    batch = [random.normal(size=(3, 2, 24, 4)) for _ in range(3)]
-    keep = random.random((3, 24)) < share
-    seen = [
-        attention(*qkv, lambda i, j, row=row: row[j] and j <= i)[0]
-        for *qkv, row in zip(*batch, keep, strict=True)
-    ]
-    return {"batch": batch, "keep": keep, "output": np.float32(0)}, seen
-
-
 @case("tutorials/compact", None, "[positive(x), jax.grad(energy)(x)]")
 def positive(random, share, _):
     x = random.integers(-3 * (1 - share), 4, 12) / 2
     kept = [i for i in range(12) if x[i] > 0]
     gradient = [2 * x[i] if i in kept[:8] else 0 for i in range(12)]
     return {"x": x}, filled(x[kept], 8), gradient
-
-
-@case(
-    "tutorials/compact",
-    "A count, the rows, and the way back",
-    "[*printed, groups]",
-)
-def count_and_rows(random, share, _):
-    scores = random.choice([0.6, 0.9], 20, p=[1 - share, share])
-    limits = random.choice([0.8, 0.9], (2, 20), p=[1 - share, share])
-    tokens = random.normal(size=(20, 3))
-    kept = [i for i in range(20) if scores[i] > 0.6]
-    strong = [10 * a if i in kept[:8] else a for i, a in enumerate(tokens[:, 0])]
-    lines = [[i for i in range(20) if row[i] > 0.8] for row in limits]
-    first = [tokens[line, 0] * sign for line, sign in zip(lines, (1, -1), strict=True)]
-    return (
-        {"scores": scores, "limits": limits, "tokens": tokens},
-        len(kept),
-        np.trunc(strong),
-        [sum(tokens[i, 0] for i in kept[:8] if i // 5 == g) for g in range(4)],
-        [len(line) for line in lines],
-        [len(line) > 7 for line in lines],
-        np.trunc([filled(row, 7) for row in first]),
-        [filled([1] * len(line), 7) for line in lines],
-        filled([i // 5 for i in kept], 8, 4),
-    )
 
 
 @case(
@@ -591,20 +461,15 @@ def experts(random, share, _):
     return inputs, chosen, gates, capped, counts, whole, counts[0]
 
 
-@case(
-    "tutorials/images", None, "[image, *map(padded.get, modes), *crop(keys, pictures)]"
-)
-def images(random, share, names):
-    pads, image = ((32, 32), (32, 32), (0, 0)), names["photograph"][:512:4, ::4] / 255
-    grey = np.pad(image, pads, constant_values=0.5)
-    others = [np.pad(image, pads, m) for m in ("edge", "reflect", "symmetric", "wrap")]
+@case("tutorials/images", "A random crop", "crop(keys, pictures)")
+def crop(random, share, _):
     keys = jax.random.split(jax.random.key(int(8 * share)), 3)
     pictures, crops = random.random((3, 128, 128, 3)), []
     for key, picture in zip(keys, pictures, strict=True):
         row, column = jax.random.randint(key, (2,), 0, 201)
         wide = np.pad(picture, ((100, 100), (100, 100), (0, 0)), "reflect")
         crops.append(wide[row : row + 128, column : column + 128])
-    return {"keys": keys, "pictures": pictures}, image, grey, *others, *crops
+    return {"keys": keys, "pictures": pictures}, np.stack(crops)
 
 
 @case("tutorials/images", None, "[(s := stft(signal)).real, s.imag]")
@@ -638,93 +503,15 @@ def messages(random, share, names):
     return inputs, expected, len(edges), rows, len(edges) > 32, gradient
 
 
-@case(
-    "tutorials/sparse",
-    "A batch of graphs",
-    "[counts, edges, *printed[2:4], senders, receivers, received]",
-)
+@case("tutorials/sparse", "A batch of graphs", "[senders, received]")
 def batch_of_graphs(random, share, _):
     batch = random.normal(size=(3, 10, 10)) * (random.random((3, 10, 10)) < share / 6)
-    batch[0] = np.arange(100).reshape(10, 10) < 12 + 40 * share  # once 32
-    lists = [[(i, j) for i, j in np.argwhere(graph)] for graph in batch]
-    pairs = [(10 * g + i, 10 * g + j) for g in range(3) for i, j in lists[g]]
-    rows = [[*found, *[(10, 10)] * 32][:32] for found in lists]
-    received = np.zeros(30)
-    for g, i, j in np.argwhere(batch):
+    received, places = np.zeros(30), np.argwhere(batch)
+    for g, i, j in places:
         received[10 * g + j] += batch[g, i, j]
-    past = 30 + 30 * 10  # a node past the last graph
-    return (
-        {"batch": batch},
-        [len(found) for found in lists],
-        rows,
-        all(len(found) <= 32 for found in lists),
-        len(pairs),
-        filled([i for i, _ in pairs], 96, past),
-        filled([j for _, j in pairs], 96, past),
-        received,
-    )
-
-
-@case(
-    "tutorials/network",
-    None,
-    "[patches(image), mean_of_25(image), "
-    "error(lambda x: jnp.roll(x, 1)), ours.bordered(small), zeros.bordered(small)]",
-)
-def blur(random, share, names):
-    image, small = random.random((128, 128)), random.random((2, 4, 5, 3))
-    cut = [image[16 * i :, 16 * j :][:16, :16] for i in range(8) for j in range(8)]
-    wide = np.pad(image, 2, "reflect")
-    mean = [[wide[i : i + 5, j : j + 5].mean() for j in range(128)] for i in range(128)]
-    sharp, blurred = np.asarray(names["sharp"]), np.asarray(names["blurred"])
-    errors = np.abs(np.roll(sharp, 1) - blurred)
-    error = [[errors[:, i, j].mean() for j in range(16)] for i in range(16)]
-    pads = (0, 0), (1, 1), (1, 1), (0, 0)
-    both = np.pad(small, pads, "reflect"), np.pad(small, pads)
-    inputs = {"image": image, "small": small}
-    return inputs, np.stack(cut)[..., None], mean, error, *both
-
-
-@case("tutorials/devices", None, "step(kernel, images, targets)", marks=needs_devices)
-def train(random, share, _):
-    kernel, x, y = (
-        random.normal(size=(n, 1, m, m)) for n, m in ((1, 3), (2, 6), (2, 6))
-    )
-    wide = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), "reflect")
-    places = [(i, j) for i in range(3) for j in range(3)]
-    shifted = [wide[..., i : i + 6, j : j + 6] for i, j in places]
-    error = sum(k * part for k, part in zip(kernel.flat, shifted, strict=True)) - y
-    slopes = np.array([2 * (error * part).mean() for part in shifted])
-    inputs = {"kernel": kernel, "images": x, "targets": y}
-    return inputs, kernel - slopes.reshape(1, 1, 3, 3) / 2, (error**2).mean()
-
-
-@case(
-    "tutorials/devices",
-    None,
-    "[(both := find(mask, x))[0].count, both[1], *find_mine(mask, x), "
-    "jax.shard_map(lambda mask: PROSE + dml.nonzero_coordinates(mask, parts=1, size=5)"
-    ".coordinates[..., 0].astype(int), mesh=mesh, in_specs=P('devices'), "
-    "out_specs=P('devices'))(mask)]",
-    "start of the whole array, add",
-    marks=needs_devices,
-)
-def lists_of_devices(random, share, _):
-    x, mask = random.normal(size=32), random.random(32) < share
-    parts = [np.flatnonzero(part) for part in mask.reshape(2, 16)]
-    counts = [len(part) for part in parts]
-    local = np.stack([filled(part, 5) for part in parts])
-    rows = np.stack([filled(x[p + 16 * i], 5) for i, p in enumerate(parts)])
-    inputs = {"x": x, "mask": mask}
-    return (
-        inputs,
-        counts,
-        rows,
-        counts,
-        local[..., None],
-        rows,
-        np.add(local, [[0], [16]]),
-    )
+    # A node past the last graph fills.
+    senders = filled([10 * g + i for g, i, _ in places], 96, 330)
+    return {"batch": batch}, senders, received
 
 
 # Faults: a collective that the page's own program lacks is left out.
