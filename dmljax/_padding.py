@@ -251,6 +251,36 @@ ADJOINT = OperatorPrimitive(
 )
 
 
+def _check_mode(desc: PaddingDesc | Padding1Desc, level: FeatureLevel) -> None:
+    """Requires a mode that exists at `level`. `evaluate` checks the other rules."""
+    # These modes are newer than the operator.
+    newer = {
+        PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
+        PaddingMode.WRAP: FeatureLevel.V6_4,
+    }
+    mode = desc.padding_mode
+    first_level = newer.get(mode, FeatureLevel.V1_0)
+    if level < first_level:
+        raise ArgumentError(
+            f"PaddingMode {mode.name} exists from feature level "
+            f"{first_level.label} on, while the feature level asked for is "
+            f"{level.label}."
+        )
+
+
+def _evaluate(desc: PaddingDesc | Padding1Desc, *arrays: Array) -> tuple[Array]:
+    """Returns the output of either descriptor."""
+    # `Operator` puts the operator's name in front of errors. `padding` would do so,
+    # too.
+    # Every mode requires a value that fits, although only CONSTANT uses the value. The
+    # value of PADDING is a FLOAT, whatever the type of its tensors.
+    is_float = isinstance(desc, PaddingDesc)
+    value = desc.scalar("PaddingValue", desc.padding_value, is_float=is_float)
+    mode = desc.padding_mode
+    scalar = value if mode is PaddingMode.CONSTANT else None
+    return (_padding(*arrays, scalar, desc.start_padding, desc.end_padding, mode),)
+
+
 class PaddingDesc(OperatorDesc[Array]):
     """Describes PADDING, as DML_PADDING_OPERATOR_DESC does; see ``padding``.
 
@@ -291,16 +321,8 @@ class PaddingDesc(OperatorDesc[Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    def check_rules(self, level: FeatureLevel) -> None:
-        """Checks the level of the mode: `evaluate` checks the other rules."""
-        _check_mode(self.padding_mode, level)
-
-    def evaluate(self, *arrays: Array) -> tuple[Array]:
-        """Returns the output for the input."""
-        # The C field is a FLOAT: the value is rounded to float32 for tensors of any
-        # type.
-        value = self.scalar("PaddingValue", self.padding_value, is_float=True)
-        return _evaluate(self, value, *arrays)
+    check_rules = _check_mode
+    evaluate = _evaluate
 
 
 class Padding1Desc(OperatorDesc[Array]):
@@ -340,37 +362,5 @@ class Padding1Desc(OperatorDesc[Array]):
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]
 
-    def check_rules(self, level: FeatureLevel) -> None:
-        """Checks the level of the mode: `evaluate` checks the other rules."""
-        _check_mode(self.padding_mode, level)
-
-    def evaluate(self, *arrays: Array) -> tuple[Array]:
-        """Returns the output for the input."""
-        # Every mode requires a value that fits, although only CONSTANT uses the value.
-        value = self.scalar("PaddingValue", self.padding_value)
-        return _evaluate(self, value, *arrays)
-
-
-def _evaluate(desc: PaddingDesc | Padding1Desc, value: Any, x: Array) -> tuple[Array]:
-    """Returns the output of either descriptor."""
-    # `Operator` puts the operator's name in front of errors. `padding` would do so,
-    # too.
-    mode = desc.padding_mode
-    scalar = value if mode is PaddingMode.CONSTANT else None
-    return (_padding(x, scalar, desc.start_padding, desc.end_padding, mode),)
-
-
-def _check_mode(mode: PaddingMode, level: FeatureLevel) -> None:
-    """Requires a mode that exists at `level`."""
-    # These modes are newer than the operator.
-    newer = {
-        PaddingMode.SYMMETRIC: FeatureLevel.V3_0,
-        PaddingMode.WRAP: FeatureLevel.V6_4,
-    }
-    first_level = newer.get(mode, FeatureLevel.V1_0)
-    if level < first_level:
-        raise ArgumentError(
-            f"PaddingMode {mode.name} exists from feature level "
-            f"{first_level.label} on, while the feature level asked for is "
-            f"{level.label}."
-        )
+    check_rules = _check_mode
+    evaluate = _evaluate
