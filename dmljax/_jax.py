@@ -113,12 +113,13 @@ def is_local(context: Context) -> bool:
     # The number of devices counts the devices of a shard_map as well. Inside a
     # shard_map, and with explicit axes, the types show what is left to divide.
     shardings = [array.sharding for array in types_of(context)]
-    divided = any(any(sharding.spec) for sharding in shardings)
-    # XLA may also divide an array without a mesh, whose mesh has no axis types, and
-    # along automatic axes.
-    axis_types = [sharding.mesh.axis_types for sharding in shardings]
-    return not divided and all(
-        types and AxisType.Auto not in types for types in axis_types
+    return all(
+        # XLA may also divide an array without a mesh, whose mesh has no axis types, and
+        # along automatic axes.
+        sharding.mesh.axis_types
+        and AxisType.Auto not in sharding.mesh.axis_types
+        and not any(sharding.spec)
+        for sharding in shardings
     )
 
 

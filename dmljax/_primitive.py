@@ -119,15 +119,12 @@ class OperatorPrimitive:
         self, platform: str, context: Context, *operands: Any, **static: Any
     ) -> Any:
         """Lowers a call for `platform`: the rule that JAX calls."""
-        kernel = self.kernel(platform, context, **static)
-        static.pop("implementation", None)
-        if kernel is not None:
-            form = kernel
-        elif is_local(context):
+        form = self.auto_sharded or self.xla
+        if is_local(context):
             # This form is the fastest for arrays that XLA leaves whole.
             form = self.on_platform.get(platform, self.xla)
-        else:
-            form = self.auto_sharded or self.xla
+        form = self.kernel(platform, context, **static) or form
+        static.pop("implementation", None)
         return lower(form, context, *operands, **static)
 
     def _evaluate(self, *operands: Array, **static: Any) -> Outputs:
