@@ -137,8 +137,8 @@ def test_a_description_is_no_array(function, arguments, options):
     bound = inspect.signature(function).bind(*arguments, **options)
     for name, right in bound.arguments.copy().items():
         if isinstance(right, np.ndarray | np.generic | tuple):
-            wrong = (0, DESCRIBED) if isinstance(right, tuple) else DESCRIBED
-            bound.arguments[name] = wrong
+            is_tuple = isinstance(right, tuple)
+            bound.arguments[name] = (0, DESCRIBED) if is_tuple else DESCRIBED
             call = partial(function, *bound.args, **bound.kwargs)
             text = f"{name} {NO_ARRAY}{NO_ELEMENTS}"
             assert_refused(name_of(function), text, call, error=TypeError)

@@ -115,16 +115,13 @@ def test_wrong_modes():
         no_member(PaddingMode, value, text)
     no_member(PaddingMode, np.timedelta64(1, "s"), f"is np.timedelta64(1,'s'); {MODES}")
     no_member(PaddingMode, HUGE, f"is about 2^16609; {MODES}")
-    for name, mode in ("edge", "EDGE"), ("mirror", "REFLECTION"):
-        no_member(PaddingMode, name, f"is '{name}'; {MODES}PaddingMode.{mode}.")
+    no_member(PaddingMode, "mirror", f"is 'mirror'; {MODES}PaddingMode.REFLECTION.")
 
 
 def test_symbolic_sizes():
     n, m = export.symbolic_shape("n, m", constraints=["m >= 3"])
-    assert surely_le(1, 1)
-    assert surely_le(1, n)
-    assert not surely_le(2, 1)
-    assert not surely_le(m, n)
+    pairs = (1, 1), (1, n), (2, 1), (m, n)
+    assert [surely_le(*pair) for pair in pairs] == [True, True, False, False]
     assert decide_le(3, m)
     assert not decide_le(m, 2)
     text = "JAX can't decide whether n >= m for these symbolic...['n >= m'])."

@@ -129,10 +129,6 @@ def test_every_dimension_of_every_sample(sample):
 # SEVERAL MESH AXES
 
 
-def explicit(spec, x):
-    return jax.device_put(x, sharding_of("2x4", spec, AxisType.Explicit))
-
-
 def test_mesh_axes_in_another_order_than_in_the_mesh():
     """Neighbours along the dimension are others in the mesh."""
 
@@ -140,8 +136,8 @@ def test_mesh_axes_in_another_order_than_in_the_mesh():
         padded = [pad_rows(x, NARROW, mode) for mode in PaddingMode]
         return sum(jnp.sum(y**2) for y in padded), padded
 
-    program = jax.jit(jax.value_and_grad(pad, has_aux=True))
-    assert_equal(program(explicit(P(("b", "a")), array())), program(array()))
+    sharding = sharding_of("2x4", P(("b", "a")), AxisType.Explicit)
+    run(jax.value_and_grad(pad, has_aux=True), sharding, array())
 
 
 def test_a_gradient_inside_a_shard_map_over_some_axes():
@@ -163,12 +159,9 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
 def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes():
     """JAX 0.12 would end the process for a shard_map over the axis c alone."""
     pad = partial(dmljax.padding, start_padding=(0, 1), end_padding=(0, 2), mode="wrap")
-    x = array(shape=(8, 4, 2))
     sharding = sharding_of("2x2x2", P("c", None, "b"), AxisType.Explicit)
-    with jax.set_mesh(sharding.mesh):
-        output = jax.jit(jax.vmap(pad, 2))(jax.device_put(x, sharding))
+    _, output = run(jax.vmap(pad, 2), sharding, array(shape=(8, 4, 2)))
     assert output.sharding.spec == P("b", "c", None)
-    assert_equal(output, np.stack([pad(x[..., 0]), pad(x[..., 1])]))
 
 
 def test_an_unreduced_array_is_refused():
@@ -181,7 +174,8 @@ def test_an_unreduced_array_is_refused():
 
 def test_limits_of_explicit_axes():
     # A planted fault: the devices along the first of two mesh axes, which are 2.
-    x = explicit(P(("a", "b")), array())
+    sharding = sharding_of("2x4", P(("a", "b")), AxisType.Explicit)
+    x = jax.device_put(array(), sharding)
     with pytest.raises(DescriptorError, match=r"8 devices can't share the 130 "):
         dmljax.padding(x, (2, 0, 0), (0, 0, 0))
 
