@@ -164,13 +164,11 @@ def of_64_bits(x, indices, bound):
     """Results of elements, constants and indices of 64 bits."""
     kept = nonzero_coordinates(x, size=5)
     yield kept.put(x, kept.take(x, fill_value=7))
-    yield kept.add(x, kept.take(x))
     yield padding(x, (1, 3), (2, 1), mode="reflect")
     yield padding(x, (1, 1), (0, 2), value=2**31)
     yield diagonal_matrix1(x, value=9, fill_begin=bound, fill_end=None)
     yield diagonal_matrix1(shape=(2, 3), dtype=x.dtype, value=2**31)
     yield element_wise_if(x > 1, x, 2**31)
-    yield element_wise_if(x > 1, x, x + x)
     yield one_hot(indices, x[0], size=3)
     yield edges(x.dtype.name)(x)
     yield dnp.pad(x, 1, constant_values=((1, 2), (3, 4)))
@@ -179,8 +177,6 @@ def of_64_bits(x, indices, bound):
     yield dnp.one_hot(indices, 3, dtype=x.dtype)
     # A planted fault: indices of 64 bits are read as 32.
     yield dnp.one_hot(bound, 3)
-    yield dox.pad(x, [1, 1, 1, 1])
-    yield dox.one_hot(indices, 3, x[0, :2])
     yield dox.compress(x, x[:, 0] > 1, axis=0, size=4)
 
 
@@ -198,7 +194,7 @@ def test_an_array_of_64_bits_is_an_array_where_jax_computes_with_it(dtype):
         assert_same(jax.jit(lambda *given: [*of_64_bits(*given)])(*given), wanted)
         # An array of NumPy becomes 32 bits, as everywhere in JAX.
         assert padding(x, (1, 1), (1, 1)).dtype.itemsize == 4
-        assert_same(edges(dtype)(x), wanted[9])
+        assert_same(edges(dtype)(x), wanted[7])
     finally:
         jax.config.update("jax_explicit_x64_dtypes", before)
 
@@ -378,13 +374,11 @@ def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
     [
         ("int32", [2.5j], "is {}; INT32 has no imaginary part"),
         ("int4", [8, -9], "is {}; INT4 holds -8 to 7"),
-        ("int8", [128, -129], "is {}; INT8 holds -128 to 127"),
         ("int32", [2**31, 1e30], "is {}; INT32 holds -2147483648 to 2147483647"),
         ("int32", [HUGE], "is about 2^16609; INT32 holds -2147483648 to"),
         ("int32", [2.5, np.nan, -np.inf], "is {}; INT32 holds whole numbers"),
         ("bool", [2, -1, 0.5], "is {}; BOOL holds False and True"),
-        ("float32", [2**1024], "is about 2^1024; FLOAT32 holds no numbers of this si"),
-        ("complex64", [-HUGE], "is about -2^16609; COMPLEX64 holds no numbers of th"),
+        ("float32", [-HUGE], "is about -2^16609; FLOAT32 holds no numbers of this si"),
         # These numbers have a type of their own, which differs from the tensor's.
         ("float32", [np.float16(1), np.int32(1)], "both must be the same"),
         ("int32", [np.int8(1), np.uint32(1), np.float32(2.5)], "both must be the same"),
