@@ -120,14 +120,10 @@ def test_standard_input(capsys, monkeypatch):
     monkeypatch.setattr(sys, "stdin", stream(json.dumps(padding_model()).encode()))
     assert printed(capsys, "run", "-") == PRINTED
     long = stream(b" " * (2**24 + 1))
-    full = mock.Mock()
-    full.buffer.read.side_effect = MemoryError
+    full = mock.Mock(**{"buffer.read.side_effect": MemoryError})
     with open(os.open(os.devnull, os.O_WRONLY)) as unreadable:
         for stdin, message in (
-            (
-                stream(b"["),
-                "model on standard input: it cannot be read as JSON: Expect",
-            ),
+            (stream(b"["), "model on standard input: it cannot be read as JSON: E"),
             (long, "on standard input: it has more than 16777216 bytes."),
             (full, "model on standard input: there is not enough memory"),
             (None, "on standard input: it is closed, so there is no"),

@@ -7,13 +7,13 @@ from dmljax._model.jsonc import read_jsonc
 
 COMMENTED = """// A comment /* not a block
 { "a//b": "/* no */ comment \\" // ", /* one
- */ "list": [1, 2, // two
+ */ "list": [1, "\\\\", // two
  3,], "object": {"x": 1 , /* , */ },
 }  // the end"""
 
 
 def test_comments_and_trailing_commas():
-    expected = {"a//b": '/* no */ comment " // ', "list": [1, 2, 3], "object": {"x": 1}}
+    expected = {"a//b": '/* no */ comment " // ', "list": [1, "\\", 3], "object": {"x": 1}}
     assert read_jsonc(COMMENTED.encode()) == expected
     assert read_jsonc(b"[1, // a line of an old Mac\r 2]") == [1, 2]
     assert read_jsonc(b'\xef\xbb\xbf{"a": "\xc3\xa9",}') == {"a": "\u00e9"}

@@ -33,14 +33,6 @@ def test_the_sum_of_all_elements():
     assert m.refusal(source, max_elements=7).startswith(message)
 
 
-def test_the_header_of_a_file_is_not_counted():
-    np.save("in.npy", np.float32([1, 2, 3]))
-    source = m.edited(
-        m.padding_model(), "resources.input", m.source("in.npy", "FLOAT32")
-    )
-    assert dmljax.run_model(source, max_elements=18)
-
-
 def test_a_tensor_with_more_elements_than_its_resource():
     desc = {
         "IndicesTensor": m.tensor("UINT32", 1),
@@ -51,9 +43,7 @@ def test_a_tensor_with_more_elements_than_its_resource():
     resources = {"i": m.zeros("UINT32", 1), "v": m.zeros("INT8", 4)}
     dispatch = m.dispatch("hot", IndicesTensor="i", ValuesTensor="v", OutputTensor="v")
     source = m.model(resources, {"hot": {"type": "ONE_HOT", "desc": desc}}, dispatch)
-    message = (
-        "tensor 'ValuesTensor' has 1048576 elements, and there is room for 1048575"
-    )
+    message = "tensor 'ValuesTensor' has 1048576 elements, and there is room for 104857"
     assert message in m.refusal(source, max_elements=2**20 - 1)
     dmljax.run_model(source, max_elements=2**20)
 
@@ -70,7 +60,7 @@ def test_files(folder):
     os.mkfifo("pipe")  # we do not wait for it
     (folder / "long.json").write_bytes(b" " * (2**24 + 1))
     # `dmljax run <(command)` opens a pipe.
-    no_file = "a folder, a device or a pipe, not a file. On a command line, - reads"
+    no_file = "it is a folder, a device or a pipe, not a file. On a command line, - r"
     for path, message in {
         "long.json": "it has 16777217 bytes. A text may have 16777216;",
         "none.bin": "it cannot be read: No such file or directory.",
@@ -79,7 +69,7 @@ def test_files(folder):
         "pipe": no_file,
         "/dev/zero": no_file,
     }.items():
-        assert message in m.refusal(path)
+        assert f"': {message}" in m.refusal(path)
 
 
 def test_a_file_of_the_most_bytes(folder, monkeypatch):

@@ -74,7 +74,7 @@ def test_a_device_that_is_not_there():
     ],
 )
 def test_an_error_of_jax(name, error, message, monkeypatch):
-    monkeypatch.setattr(jax, name, mock.Mock(side_effect=error("out of\nmemory")))
+    monkeypatch.setattr(jax, name, mock.Mock(side_effect=error("out of\nmemory.")))
     refused = m.refusal(m.padding_model())
     assert refused.startswith(message)
     assert refused.endswith(": out of memory.")
