@@ -13,7 +13,11 @@ COMMENTED = """// A comment /* not a block
 
 
 def test_comments_and_trailing_commas():
-    expected = {"a//b": '/* no */ comment " // ', "list": [1, "\\", 3], "object": {"x": 1}}
+    expected = {
+        "a//b": '/* no */ comment " // ',
+        "list": [1, "\\", 3],
+        "object": {"x": 1},
+    }
     assert read_jsonc(COMMENTED.encode()) == expected
     assert read_jsonc(b"[1, // a line of an old Mac\r 2]") == [1, 2]
     assert read_jsonc(b'\xef\xbb\xbf{"a": "\xc3\xa9",}') == {"a": "\u00e9"}
