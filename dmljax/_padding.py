@@ -270,14 +270,14 @@ def _check_mode(desc: PaddingDesc | Padding1Desc, level: FeatureLevel) -> None:
 
 def _evaluate(desc: PaddingDesc | Padding1Desc, *arrays: Array) -> tuple[Array]:
     """Returns the output of either descriptor."""
-    # `Operator` puts the operator's name in front of errors. `padding` would do so,
-    # too.
     # Every mode requires a value that fits, although only CONSTANT uses the value. The
     # value of PADDING is a FLOAT, whatever the type of its tensors.
     is_float = isinstance(desc, PaddingDesc)
     value = desc.scalar("PaddingValue", desc.padding_value, is_float=is_float)
     mode = desc.padding_mode
     scalar = value if mode is PaddingMode.CONSTANT else None
+    # We don't call `padding`, which puts the operator's name in front of errors, as
+    # `Operator` does.
     return (_padding(*arrays, scalar, desc.start_padding, desc.end_padding, mode),)
 
 

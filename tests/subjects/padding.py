@@ -162,11 +162,8 @@ _typed = partial(Wrong.of_descriptor, TYPED)
 ERRORS = [
     _call(f"{START} is {{1}}, while...has sizes {{2,3}}{LENGTH}", start=(1,)),
     _call(f"{END} is {{1,1,1}}, while...has sizes {{2,3}}{LENGTH}", end=(1, 1, 1)),
-    _call(f"{START} is {{1,1}}, while...has sizes {{}};", MATRIX[0, 0]),
     _call(f"{START} is {{-1,0}}; no element may be negative", start=(-1, 0)),
     _call(f"{END} is {{0,{2**32}}}{LARGE}", end=(0, 2**32)),
-    _desc("has {15}, while...give it {3,5}", output_tensor=tensor("FLOAT32", 15)),
-    _desc("has FLOAT16, while...has FLOAT32", output_tensor=tensor("FLOAT16", 3, 5)),
     _desc(
         "is 3, while the length of StartPadding is 2; both",
         dimension_count=3,
@@ -181,10 +178,6 @@ ERRORS = [
         dimension_count=1,
         start_padding=(1,),
         end_padding=(0,),
-    ),
-    _desc(
-        ": end_padding (EndPadding) is {0,-2}; no element may be negative",
-        end_padding=(0, -2),
     ),
     _typed(
         "PaddingValueDataType is FLOAT16, while tensor 'OutputTensor' has INT32; both",
