@@ -82,6 +82,7 @@ def test_operators_that_differ():
         others.append(create_operator(desc))
     assert all(base != other for other in [*others, pad()])
     assert len({base, *others}) == len(others) + 1
+    assert pickle.loads(pickle.dumps(others[0])) == others[0]
     assert base == create_operator(pad(np.float32(0))) == create_operator(pad(0))
     assert create_operator(pad(NAN)) == create_operator(pad(np.float32("nan")))
 
@@ -139,7 +140,11 @@ BUFFER = "'InputTensor' has strides, so its array must be a flat buffer of at le
         ),
         (SELECT, "'ConditionTensor' has BOOL, while...UINT8", [MATRIX > 0] * 3),
         (FLAT, f"{BUFFER} elements; its sizes are {{4}}", [MATRIX.ravel()[:4]]),
-        (FLAT, f"{BUFFER} elements; its sizes are {{2,3}}", [MATRIX]),
+        (
+            FLAT,
+            f"{BUFFER} elements; its sizes are {{5,2}}",
+            [np.ones((5, 2), np.float32)],
+        ),
     ],
 )
 def test_arrays_that_do_not_fit(desc, text, arrays):
