@@ -36,12 +36,6 @@ def strided_write(values, strides, length):
     return buffer
 
 
-def strides_overlap(sizes, strides):
-    """Whether two coordinates have the same offset."""
-    offsets = _offsets(sizes, strides)
-    return np.unique(offsets).size < offsets.size
-
-
 # Numbers
 
 

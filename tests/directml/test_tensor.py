@@ -4,13 +4,10 @@ import functools
 
 import jax
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from dmljax import DataType, DescriptorError, TensorDesc, TensorFlags
 from dmljax._check import public
-from dmljax._directml.tensor import check_tensor, steps_over
-from tests import oracles
+from dmljax._directml.tensor import check_tensor
 from tests.checks import assert_refused
 from tests.samples import tensor
 
@@ -103,6 +100,7 @@ for n in (12, 2, -4):
 REFUSED_OUTPUTS = [
     (of(strides=(0, 1)), f"sizes {{2,3}} and strides {{0,1}}{STEP}"),
     (of(strides=(2, 1)), f"sizes {{2,3}} and strides {{2,1}}{STEP}"),
+    (of("INT8", 2, 2, 2, strides=(3, 2, 1)), f" strides {{3,2,1}}{STEP}"),
     (of(strides=(2**32 - 1, 1)), "in a buffer of 4294967298 elements; the buffer of"),
     # No two elements share an offset, but to find this out is a subset sum.
     (of("INT8", 4, 3, strides=(3, 4)), f"{{4,3}} and strides {{3,4}}{STEP}"),
@@ -142,22 +140,6 @@ def test_refused_outputs(item, text):
 def test_accepted_tensors():
     for item in ACCEPTED:
         check_tensor("X", item, output=item in ACCEPTED_OUTPUTS)
-
-
-# STRIDES
-
-
-axes = st.lists(
-    st.tuples(st.integers(1, 5), st.integers(0, 24)), min_size=1, max_size=4
-)
-
-
-@given(axes)
-def test_no_two_elements_share_an_offset_if_strides_step_over_smaller_axes(axes):
-    """The fuzz has the reverse: it has outputs with axes in any order, and gaps."""
-    sizes, strides = zip(*axes, strict=True)
-    if steps_over(sizes, strides):
-        assert not oracles.strides_overlap(sizes, strides)
 
 
 def test_the_length_of_a_buffer():
