@@ -54,8 +54,7 @@ def test_derivatives(uses, dtype):
 def test_gradient_and_hessian(uses):
     """The derivatives of a quadratic function of the output, and the Jacobians.
 
-    The function is also recomputed by jax.checkpoint, is a jit in a jit, and is in a
-    scan.
+    The function is also recomputed by jax.checkpoint, and is in a scan.
     """
 
     def scanned(function):
@@ -78,7 +77,6 @@ def test_gradient_and_hessian(uses):
             jax.hessian(quadratic, argnums),
             jax.grad(quadratic, argnums),
             jax.grad(dense.energy(jax.checkpoint(function)), argnums),
-            jax.grad(dense.energy(jax.jit(jax.jit(function))), argnums),
             jax.grad(dense.energy(scanned(function)), argnums),
         ]
         return [derivative(*primals) for derivative in derivatives]
@@ -90,7 +88,7 @@ def test_gradient_and_hessian(uses):
         jacobians = [a.reshape(shape + own) for a, own in maps]
         pairs = itertools.product(maps, repeat=2)
         hessian = [(a.T @ b).reshape(one + other) for (a, one), (b, other) in pairs]
-        gradients = [dense.expected_gradient(sample, *arrays)] * 4
+        gradients = [dense.expected_gradient(sample, *arrays)] * 3
         return jacobians, jacobians, hessian, *gradients
 
     dense.check(uses, Sample.arrays, run, expected)

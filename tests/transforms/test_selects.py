@@ -12,7 +12,6 @@ from tests.checks import assert_same
 from tests.meshes import sharding_of
 from tests.sharded import array
 
-LABELS = np.int32([[0], [-1], [3]])
 SMOOTHED = np.float32([0.25, 0.75])
 
 
