@@ -63,7 +63,6 @@ from dmljax._arguments import (
     as_sizes,
     cast_array,
     check_static,
-    drop_weak_type,
     from_python,
     is_integer,
     unwrap_array,
@@ -623,11 +622,9 @@ def take_slices(
             f"condition is true past the end of the axis of {length} elements."
         )
     taken = _gather_slices(values, count, coordinates, fill, axis, rows)
-    if size is None:
-        return as_weak_as(values, taken)
-    # With a size, the result has no weak type, as in jax.numpy, where the fill has the
-    # strong type of `values`.
-    return drop_weak_type(taken)
+    # With a size, the result has no weak type, as in jax.numpy: the fill has the strong
+    # type of `values`.
+    return as_weak_as(values, taken) if size is None else taken
 
 
 @compiled("axis", "rows")

@@ -204,7 +204,6 @@ def test_exported_bytes(sizes, size):
         ((2, 0), (), 3, None),  # fault: only the first size is compared with 0
         ((8,), (0,), 3, None),
         ((8,), (2,), 0, None),
-        ((0,), (), 0, None),
     ],
 )
 def test_rows_of_a_mask_and_back(sizes, rest, size, fill):

@@ -544,7 +544,6 @@ def test_wrong_types():
         ("axis", lambda n: dnp.one_hot(X, 3, axis=n)),
         ("extract: size", lambda n: dnp.extract(X, X, size=n)),
         ("onnx.nonzero: size", lambda n: dox.nonzero(X, size=n)),
-        ("onnx.pad: pads", lambda n: dox.pad(X, n)),
         ("onnx.pad: axes", lambda n: dox.pad(X, [1, 2], axes=n)),
         ("onnx.one_hot: depth", lambda n: dox.one_hot(X, n, X[0, :2])),
         ("pad_width", lambda n: dnp.pad(X[0], n)),
