@@ -28,7 +28,7 @@ from benchmarks.command import circumstances, device_name, named, parsed
 from benchmarks.forms import replaced
 from benchmarks.libraries import Library, Prepared, available
 from benchmarks.programs.program import CPU, GPU, SIZES
-from benchmarks.timing import copy_speed, wall_times
+from benchmarks.timing import columns, copy_speed, wall_times
 
 # Of large arrays, by platform: 256 MiB of float32 on a GPU.
 ELEMENTS = {"cpu": CPU, "gpu": GPU}
@@ -110,9 +110,9 @@ def time_case(
     )
     lines = []
     for name, call in calls.items():
-        _library(name, libraries).release()
+        libraries[name.split()[0]].release()
         line: ledger.Line = {column: getattr(case, column) for column in ledger.CASE}
-        line |= {"contender": name} | wall[name].columns("wall_ms")
+        line |= {"contender": name} | columns("wall_ms", wall[name])
         if case.moves:
             # The time to move the fewest bytes, over this time.
             line["share"] = round(size / speed / 1e6 / line["wall_ms"], 3)
@@ -120,10 +120,6 @@ def time_case(
         line["peak_mib"] = call.peak_bytes and call.peak_bytes / 2**20
         lines.append(line)
     return lines, errors
-
-
-def _library(contender: str, libraries: Mapping[str, Library]) -> Library:
-    return libraries[contender.split()[0]]
 
 
 def checked(
@@ -136,9 +132,9 @@ def checked(
     errors: list[str] = []
     samples: list[Sample] = []
     for name, function in case.functions.items():
-        if name.split()[0] not in libraries:
+        library = libraries.get(name.split()[0])
+        if not library:
             continue
-        library = _library(name, libraries)
         if library not in put:
             put[library] = [library.put(array) for array in arrays]
         try:

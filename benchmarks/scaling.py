@@ -14,6 +14,7 @@ compare the results with those of the twin.
 
 import dataclasses
 import functools
+import re
 import sys
 from collections.abc import Sequence
 from typing import Any
@@ -28,7 +29,7 @@ from benchmarks.data import Data
 from benchmarks.divided import WORK, Work
 from benchmarks.libraries import ALL, Prepared
 from benchmarks.run import Sample, compare, sample
-from benchmarks.timing import wall_times
+from benchmarks.timing import columns, wall_times
 
 # The elements of an array on one device: as many as the programs of `benchmarks.run`.
 ELEMENTS = {"cpu": 2**20, "gpu": 2**26}
@@ -71,7 +72,6 @@ def lines(work: Work, elements: int, rounds: int) -> list[ledger.Line]:
     if work.twin:
         contenders["jnp, "] = dataclasses.replace(work, function=work.twin)
     calls: dict[str, Prepared] = {}
-    singles: dict[str, str] = {}
     for devices in counts():
         arrays: list[jax.Array] = []
         samples: list[Sample] = []
@@ -85,23 +85,24 @@ def lines(work: Work, elements: int, rounds: int) -> list[ledger.Line]:
             if prefix:
                 compare(samples, outputs, ALL["jnp"], work.rtol)
             samples = [sample(output, ALL["jnp"]) for output in outputs]
-            name = prefix + words_for(devices)
-            calls[name] = Prepared(run, jax.block_until_ready)
-            singles[name] = prefix + words_for(1)
+            prepared = Prepared(run, jax.block_until_ready)
+            calls[prefix + words_for(devices)] = prepared
     timings = wall_times(calls, rounds=rounds, repeats=CALLS)
-    return [
-        {
+    found = []
+    for name, times in timings.items():
+        single = timings[re.sub(r"\d+ devices", "1 device", name)]
+        line = {
             "operator": work.operator,
             "name": work.case,
             "direction": "gradient" if work.gradient else "forward",
             "context": f"weak scaling, {work.axes} axes",
             "elements": elements,
             "contender": name,
-            **timing.columns("wall_ms"),
-            "efficiency": timings[singles[name]].median / timing.median,
+            **columns("wall_ms", times),
+            "efficiency": float(np.median(single) / np.median(times)),
         }
-        for name, timing in timings.items()
-    ]
+        found.append(line)
+    return found
 
 
 def words_for(devices: int) -> str:

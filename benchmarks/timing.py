@@ -2,8 +2,7 @@
 
 import random
 import time
-from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
 
 import jax
 import jax.numpy as jnp
@@ -18,28 +17,17 @@ COPIED_BYTES = {"cpu": 2**27, "gpu": 2**29}
 FLIGHT_SECONDS, MOST_SECONDS, FEWEST = 0.1, 0.5, 3
 
 
-class Timing(NamedTuple):
-    """Milliseconds of a call, one number for each round."""
-
-    times: tuple[float, ...]
-
-    @property
-    def median(self) -> float:
-        """The median of all rounds."""
-        return float(np.median(self.times))
-
-    def columns(self, name: str) -> dict[str, float]:
-        """The median and two percentiles, as columns of the ledger."""
-        p20, p80 = map(float, np.percentile(self.times, (20, 80)))
-        return {name: self.median, f"{name}_p20": p20, f"{name}_p80": p80}
+def columns(name: str, times: Sequence[float]) -> dict[str, float]:
+    """The median of all rounds and two percentiles, as columns of the ledger."""
+    p20, median, p80 = map(float, np.percentile(times, (20, 50, 80)))
+    return {name: median, f"{name}_p20": p20, f"{name}_p80": p80}
 
 
 Calls = Mapping[str, Prepared]
-Timings = dict[str, Timing]
 
 
-def wall_times(calls: Calls, *, rounds: int, repeats: int) -> Timings:
-    """The host's time for each call, of calls in flight.
+def wall_times(calls: Calls, *, rounds: int, repeats: int) -> dict[str, list[float]]:
+    """The host's milliseconds for each call, by rounds, of calls in flight.
 
     A contender makes `repeats` calls, or fewer if they are slow, and waits for the last
     result. Contenders take turns, round after round: noise hits them alike.
@@ -55,7 +43,7 @@ def wall_times(calls: Calls, *, rounds: int, repeats: int) -> Timings:
             seconds = _seconds(call, flights[name])
             samples[name].append(seconds / flights[name] * 1e3)
             spent[name] += seconds
-    return {name: Timing(tuple(times)) for name, times in samples.items()}
+    return samples
 
 
 def _seconds(call: Prepared, repeats: int) -> float:
@@ -86,4 +74,4 @@ def copy_speed(library: Library, *, rounds: int) -> float:
     size = COPIED_BYTES[jax.default_backend()]
     call = library.prepare(jnp.negative, [library.put(np.ones(size // 4, np.float32))])
     timed = wall_times({"copy": call}, rounds=rounds, repeats=10)
-    return 2 * size / 1e6 / timed["copy"].median
+    return 2 * size / 1e6 / float(np.median(timed["copy"]))

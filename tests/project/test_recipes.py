@@ -251,6 +251,28 @@ def best(scores, among, k):
     return sorted(among, key=lambda i: (-scores[i], i))[:k]
 
 
+# Fault: the indices of `top_k` are not sorted.
+@case("recipes", "The K best, in the order of the array")
+def k_best(random, share, _):
+    x, scores = random.permutation([1.0, 3, 7, 8, 9]), random.integers(-3, 3, 5) / 10
+    top = sorted(best(scores, range(5), 3))
+    kept = [i for i in top if x[i] < 8]
+    put = [-a if i in kept else a for i, a in enumerate(x)]
+    return {"x": x, "scores": scores}, x[top], filled(x[kept], 3), put, len(kept)
+
+
+# Fault: elements outside of the mask are among the best.
+@case("recipes", "Drop by priority, not by place")
+def priority(random, share, _):
+    x, scores = random.normal(size=5), random.integers(-3, 3, 5) / 10
+    mask = random.random(5) < share
+    marked = np.flatnonzero(mask)
+    kept = sorted(best(scores, marked, 3))
+    inputs = {"x": x, "scores": scores, "mask": mask}
+    dropped = len(marked) - len(kept)
+    return inputs, filled(x[marked], 3), filled(x[kept], 3), dropped
+
+
 @case(
     "recipes",
     "A stable partition, and left to right padding",
