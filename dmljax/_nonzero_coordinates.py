@@ -135,8 +135,22 @@ def _nonzero_coordinates(
     size: int | None,
     implementation: Implementation,
 ) -> NonzeroCoordinates:
-    columns = max(x.ndim, 1) if columns is None else columns
-    check_sizes_and_columns(x.shape, columns)
+    # JAX can't compare most symbolic sizes with a limit: these are not checked.
+    if isinstance(x.size, int) and x.size > MAX_ELEMENTS:
+        raise ArgumentError(
+            f"{X} has sizes {show(x.shape)}, {x.size} elements; at most "
+            f"{MAX_ELEMENTS} are allowed."
+        )
+    # Only leading dimensions of size 1 may be left out.
+    leading_ones = next((i for i, n in enumerate(x.shape) if n != 1), x.ndim)
+    low, high = max(x.ndim - leading_ones, 1), max(x.ndim, 1)
+    columns = high if columns is None else columns
+    if not low <= columns <= high:
+        allowed = str(low) if low == high else f"{low} to {high}"
+        raise ArgumentError(
+            f"columns is {columns}; for {X} of sizes {show(x.shape)} it "
+            f"must be {allowed}."
+        )
     if fill is not None and not 0 <= fill < 2**32:
         raise ArgumentError(
             f"fill is {fill}; it must be a UINT32, 0 to {2**32 - 1}. Write fill=x.size "
@@ -146,10 +160,8 @@ def _nonzero_coordinates(
     if size is not None:
         # A symbolic size must be at least 1, because JAX can't scatter into an array
         # that may be empty. JAX takes it to be below 2^31.
-        is_symbolic = not isinstance(size, int)
-        low = 1 if is_symbolic else 0
-        is_too_large = not is_symbolic and size > MAX_ELEMENTS
-        if is_too_large or not decide_le(low, size):
+        low = 0 if isinstance(size, int) else 1
+        if not decide_le(low, size) or (low == 0 and size > MAX_ELEMENTS):
             raise ArgumentError(
                 f"size is {size}; it must be a number of rows, {low} to {MAX_ELEMENTS}."
             )
@@ -201,28 +213,6 @@ def _split(x: Array, parts: int, mesh: AbstractMesh | None) -> tuple[Array, Arra
     return in_parts, origins.reshape((parts,) + (1,) * x.ndim)
 
 
-def check_sizes_and_columns(sizes: tuple[int, ...], columns: int) -> None:
-    """Checks the number of elements of `x`, and of columns of its coordinates."""
-    elements = math.prod(sizes)
-    # JAX can't compare most symbolic sizes with a limit: these are not checked.
-    if isinstance(elements, int) and elements > MAX_ELEMENTS:
-        raise ArgumentError(
-            f"{X} has sizes {show(sizes)}, {elements} elements; at most "
-            f"{MAX_ELEMENTS} are allowed."
-        )
-    # Only leading dimensions of size 1 may be left out.
-    rank = len(sizes)
-    leading_ones = next((i for i, size in enumerate(sizes) if size != 1), rank)
-    low = max(rank - leading_ones, 1)
-    high = max(rank, 1)
-    if not low <= columns <= high:
-        allowed = str(low) if low == high else f"{low} to {high}"
-        raise ArgumentError(
-            f"columns is {columns}; for {X} of sizes {show(sizes)} it "
-            f"must be {allowed}."
-        )
-
-
 def _outputs(
     flags: Array, *_: Array, implementation: Implementation = None, **static: Any
 ) -> list[jax.ShapeDtypeStruct]:
@@ -252,7 +242,7 @@ NONZERO_COORDINATES = OperatorPrimitive(
     division=_division,
     on_platform={"cpu": forms.nonzero_walk},
     auto_sharded=forms.on_lines(
-        functools.partial(forms.find_words, running_sum=forms.sum_in_levels)
+        functools.partial(forms.nonzero_words, running_sum=forms.sum_in_levels)
     ),
     kernel=choose_kernel,
 )

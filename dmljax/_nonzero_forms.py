@@ -89,8 +89,8 @@ def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:
         coordinate = lax.div(offset, constant(stride, np.uint32))
         if axis > 0:
             coordinate = lax.rem(coordinate, constant(size, np.uint32))
-        coordinates.append(lax.expand_dims(coordinate, (offset.ndim,)))
-    return lax.concatenate(coordinates, offset.ndim)
+        coordinates.append(coordinate)
+    return jnp.stack(coordinates, -1)
 
 
 def valid_rows(count: Array, rows: int) -> Array:
@@ -232,10 +232,9 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
 # THE DEFINITION
 
 
-def definition(
-    flags: Array, *origin: Array, rank: int, size: int | None, **static: Any
-) -> Outputs:
-    """Chooses the form by the numbers of elements and rows.
+@on_lines
+def definition(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
+    """Chooses between two functions of lines by the numbers of elements and rows.
 
     `nonzero_words` is faster if the lines together have 2^23 elements or more, except
     if `size` is half of a line or more: `fill_forward` then takes longer than
@@ -244,16 +243,15 @@ def definition(
     and compiles in half of the time.
     """
     is_small = not isinstance(flags.size, int) or flags.size < 2**23
-    elements = math.prod(flags.shape[flags.ndim - rank :])
-    has_many_rows = size is not None and surely_le(elements, 2 * size)
-    form = nonzero_scatter if is_small or has_many_rows else nonzero_words
-    return form(flags, *origin, rank=rank, size=size, **static)
+    elements, rows = layout.elements, layout.rows
+    has_many_rows = rows != elements and surely_le(elements, 2 * rows)
+    find = nonzero_scatter if is_small or has_many_rows else nonzero_words
+    return find(flags, origin, layout)
 
 
 # THE FORM BY ELEMENTS
 
 
-@on_lines
 def nonzero_scatter(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Writes the offset of each non-zero into its row, by a scatter of all elements."""
     rows = layout.rows
@@ -281,7 +279,7 @@ def write_offsets(row: Array, rows: int) -> Array:
 # THE FORM BY BIT WORDS
 
 
-def find_words(
+def nonzero_words(
     flags: Array,
     origin: Array | None,
     layout: Layout,
@@ -313,9 +311,6 @@ def find_words(
     return count, unravel_rows(offset, count, origin, layout, zeros_past_count=True)
 
 
-nonzero_words = on_lines(find_words)
-
-
 def scatter_bits(words: Array, starts: Array, rows: int) -> Array:
     """Writes the offset of each set bit of a line into its row.
 
@@ -324,7 +319,8 @@ def scatter_bits(words: Array, starts: Array, rows: int) -> Array:
     word = words[:, None]
     bit = lax.broadcasted_iota(np.uint32, (1, BIT_WORD), 1)
     is_set = (word >> bit) & 1 != 0
-    row = starts[:, None] + ones_below(word, bit)
+    below = lax.population_count(word & ((jnp.uint32(1) << bit) - 1))
+    row = starts[:, None] + below
     row = jnp.where(is_set, row, constant(rows, np.uint32))
     return write_offsets(row.ravel(), rows)
 
@@ -355,14 +351,9 @@ def find_bit(word: Array, before: Array) -> Array:
     # Bisection: go `step` further if at most `before` set bits are below that bit.
     for step in (16, 8, 4, 2, 1):
         further = bit + step
-        bit = jnp.where(ones_below(word, further) <= before, further, bit)
+        below = lax.population_count(word & ((jnp.uint32(1) << further) - 1))
+        bit = jnp.where(below <= before, further, bit)
     return bit
-
-
-def ones_below(word: Array, bit: Array) -> Array:
-    """Counts the set bits of a bit word below this bit."""
-    lower = (jnp.uint32(1) << bit) - 1
-    return lax.population_count(word & lower)
 
 
 # THE RUNNING SUM THAT XLA DIVIDES

@@ -27,9 +27,6 @@ from dmljax._types import Form
 # The caller's wish for a form. None stands for the default.
 Implementation = Literal["xla", "pallas"] | None
 
-# The least compute capability for implementation="pallas". Before JAX 0.11.2, Mosaic
-# GPU starts every kernel with instructions of capability 9.0.
-LEAST_CAPABILITY = (8, 0) if VERSION >= (0, 11, 2) else (9, 0)
 # A kernel is the default if an operand or an output has this number of elements: small
 # programs gain nothing, and compile more slowly (docs/development/lab_notes.md, "The
 # size from which the kernel of nonzero_coordinates pays"). The kernel for TPUs has not
@@ -66,43 +63,28 @@ def choose_kernel(
 
     With implementation="pallas", a kernel that can't run is an error.
     """
-    if implementation == "pallas":
-        found = _find_kernel(platform, context, LEAST_CAPABILITY, **static)
-        if isinstance(found, str):
-            raise DescriptorError(
-                "NONZERO_COORDINATES: implementation='pallas' was asked for, and "
-                + found
-            )
-        return found
-    least = DEFAULT_MIN_ELEMENTS.get(platform)
-    # An exported program may run on an older GPU.
-    if implementation == "xla" or least is None or is_exported(context):
-        return None
-    sizes = [array.size for array in types_of(context)]
-    if any(isinstance(n, int) and n >= least for n in sizes):
-        # The kernel has not run on older GPUs.
-        found = _find_kernel(platform, context, (9, 0), **static)
-        return None if isinstance(found, str) else found
-    return None
-
-
-def _find_kernel(
-    platform: str, context: Context, least: tuple[int, int], **static: Any
-) -> Form | str:
-    """Returns the kernel, or the reason why none can run, with the remedy.
-
-    A GPU must have at least the compute capability `least`.
-    """
-    # XLA can't divide a kernel: every device would gather whole arrays.
-    divided = why_divided(context)
-    if divided is not None:
-        return divided
+    is_asked = implementation == "pallas"
+    if not is_asked:
+        fewest = DEFAULT_MIN_ELEMENTS.get(platform)
+        # An exported program may run on an older GPU.
+        if implementation == "xla" or fewest is None or is_exported(context):
+            return None
+        sizes = [array.size for array in types_of(context)]
+        if not any(isinstance(n, int) and n >= fewest for n in sizes):
+            return None
     arrays = types_of(context)
-    sizes = [size for array in arrays for size in array.shape]
+    # By default the kernel runs where it was tested: on GPUs from Hopper on. Before JAX
+    # 0.11.2, Mosaic GPU starts every kernel with instructions of Hopper.
+    least = (8, 0) if is_asked and VERSION >= (0, 11, 2) else (9, 0)
     # We ask the GPUs of this machine, though a program may be compiled for another: JAX
     # tells a lowering rule at most the target's name, and only for operands on a mesh.
     capability = compute_capability()
-    if not all(isinstance(size, int) for size in sizes):
+    kernel = None
+    remedy = "; use implementation=None or 'xla'."
+    # XLA can't divide a kernel: every device would gather whole arrays.
+    if problem := why_divided(context):
+        remedy = ""  # `why_divided` has its own
+    elif not all(isinstance(size, int) for x in arrays for size in x.shape):
         problem = "the sizes are symbolic; a kernel needs numbers"
     elif platform not in KERNELS:
         # `platform` is empty in the rule that serves all further platforms: JAX does
@@ -119,10 +101,13 @@ def _find_kernel(
         problem = f"it needs a GPU of compute capability {version} or later"
     else:
         kernel = KERNELS[platform](arrays[0], **static)
-        if kernel is not None:
-            return kernel
         problem = (
             f"its kernel can't count the elements or rows of sizes "
             f"{show(arrays[0].shape)}"
         )
-    return f"{problem}; use implementation=None or 'xla'."
+    if is_asked and kernel is None:
+        raise DescriptorError(
+            "NONZERO_COORDINATES: implementation='pallas' was asked for, and "
+            f"{problem}{remedy}"
+        )
+    return kernel

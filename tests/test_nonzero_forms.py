@@ -18,6 +18,7 @@ from dmljax._nonzero_forms import (
     nonzero_scatter,
     nonzero_walk,
     nonzero_words,
+    on_lines,
     pack,
     sum_in_levels,
 )
@@ -63,7 +64,12 @@ def test_flags_of_every_bit_pattern(dtype):
 
 # EACH FORM
 
-FORMS = [nonzero_scatter, nonzero_words, nonzero_walk, NONZERO_COORDINATES.auto_sharded]
+FORMS = [
+    on_lines(nonzero_scatter),
+    on_lines(nonzero_words),
+    nonzero_walk,
+    NONZERO_COORDINATES.auto_sharded,
+]
 each_form = pytest.mark.parametrize("form", FORMS)
 
 
@@ -143,6 +149,7 @@ def test_each_form_counts_from_the_first_element_of_a_part(form, size):
         ((2, MANY // 2), MANY // 4 - 1, True),
         ((2, MANY // 2), MANY // 4, False),
         ((MANY,), None, True),
+        ((MANY,), MANY, True),
     ],
 )
 def test_bit_words_for_many_elements_and_rows_for_few(shape, size, expected):

@@ -31,7 +31,7 @@ from dmljax._nonzero_forms import (
     BIT_WORD,
     Layout,
     find_bit,
-    find_words,
+    nonzero_words,
     on_lines,
     valid_rows,
 )
@@ -76,7 +76,7 @@ def compact(words: Array, starts: Array, rows: int) -> Array:
 
 
 # The form of the operator.
-nonzero_coordinates = on_lines(functools.partial(find_words, compact=compact))
+nonzero_coordinates = on_lines(functools.partial(nonzero_words, compact=compact))
 
 
 def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[Array]:
@@ -126,13 +126,7 @@ def _fill_forward(words: Array, first: Array, count: Array, most: int) -> list[A
     return [x.astype(np.uint32) for x in outputs]
 
 
-def _fill_block(
-    bounds: Any,
-    words: Any,
-    first: Any,
-    bits: Any,
-    places: Any,
-) -> None:
+def _fill_block(bounds: Any, words: Any, first: Any, bits: Any, places: Any) -> None:
     """Writes the rows of a block of bit words that lie in one block of the output.
 
     `bounds`, `words` and `first` are scalars. `bits` and `places` are the output.

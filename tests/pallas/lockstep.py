@@ -189,27 +189,26 @@ class Threads:
 def launch_threads(
     kernel,
     *operands,
-    operator,
     programs,
     warps,
     outputs,
-    shared=(),
-    posts=0,
+    shared,
+    posts,
     **static,
 ):
     """Returns the outputs of a kernel: `_launch.launch_threads` on a CPU."""
-    del operator
 
     def run(*arrays):
         t = Threads(programs, warps * WARP)
         taken = [t.memory(np.asarray(array)) for array in arrays]
-        made = [t.memory(np.full(out.shape, _unwritten(out.dtype))) for out in outputs]
+        made = [t.memory(np.full(size, _unwritten(np.uint32))) for size in outputs]
         of_programs = [t.shared(size, dtype) for size, dtype in shared]
         posted = [t.memory(np.zeros(posts, np.uint32))] if posts else []
         kernel(t, *taken, *posted, *made, *of_programs, **static)
         return [memory.array[0] for memory in made]
 
-    return jax.pure_callback(run, outputs, *operands)
+    types = [jax.ShapeDtypeStruct((size,), np.uint32) for size in outputs]
+    return jax.pure_callback(run, types, *operands)
 
 
 def _unwritten(dtype):

@@ -19,12 +19,11 @@ from dmljax.pallas.gpu import WARP
 def launch_threads(
     kernel: Callable[..., None],
     *operands: Array,
-    operator: str,
     programs: int,
     warps: int,
-    outputs: Sequence[jax.ShapeDtypeStruct],
-    shared: Sequence[tuple[int, Any]] = (),
-    posts: int = 0,
+    outputs: Sequence[int],
+    shared: Sequence[tuple[int, Any]],
+    posts: int,
     **static: Any,
 ) -> Sequence[Array]:
     """Runs `kernel`, code for one thread, in all threads of all programs.
@@ -35,12 +34,11 @@ def launch_threads(
     - a memory of each operand;
     - unless `posts` is 0, a memory of this number of words, by which programs tell each
       other numbers. The words hold 0 when the launch begins;
-    - a memory of each output;
+    - a memory of each output, uint32 of a size in `outputs`;
     - a shared memory for each size and type in `shared`;
     - `static` as keywords, among them the plan.
 
-    The kernel is named `dmljax_{operator}` in a profile. Mosaic GPU starts threads in
-    groups of four warps.
+    Mosaic GPU starts threads in groups of four warps.
     """
     # Not every JAX has these modules.
     from jax.experimental.pallas import mosaic_gpu
@@ -62,13 +60,9 @@ def launch_threads(
         memories = (mosaic_gpu.SMEM((size,), dtype) for size, dtype in shared)
         pl.run_scoped(run, *memories, collective_axes="warps")
 
-    body.__name__ = f"dmljax_{operator}"
-    types = [
-        jax.ShapeDtypeStruct(
-            x.shape, x.dtype, **varying_keyword(jax.typeof(operands[0]))
-        )
-        for x in outputs
-    ]
+    body.__name__ = "dmljax_nonzero_coordinates"  # in a profile
+    varying = varying_keyword(jax.typeof(operands[0]))
+    types = [jax.ShapeDtypeStruct((size,), np.uint32, **varying) for size in outputs]
     launch: Callable[..., Sequence[Array]] = pl.kernel(
         body,
         types,

@@ -38,7 +38,6 @@ lines.
 from collections.abc import Sequence
 from typing import Any
 
-import jax
 import numpy as np
 from jax import Array, lax
 
@@ -77,13 +76,9 @@ def nonzero_coordinates(flags: Array, origin: Array | None, layout: Layout) -> O
         find_in_tiles if isinstance(plan, ShortPlan) else find_in_shares,
         pack(flags, plan.padded_elements).reshape(-1),
         *([] if origin is None else [origin]),
-        operator="nonzero_coordinates",
         programs=plan.programs,
         warps=plan.warps,
-        outputs=[
-            jax.ShapeDtypeStruct((plan.lines,), np.uint32),
-            jax.ShapeDtypeStruct((plan.lines * plan.rows * plan.columns,), np.uint32),
-        ],
+        outputs=[plan.lines, plan.lines * plan.rows * plan.columns],
         posts=plan.posts,
         shared=plan.shared,
         plan=plan,
@@ -148,10 +143,8 @@ def _read_share(p: NonzeroProgram, line: Any, index: Any) -> None:
 
 def _ones(t: Any, words: Sequence[Any]) -> Any:
     """Counts the set bits of some bit words."""
-    count = t.ones(words[0])
-    for word in words[1:]:
-        count = count + t.ones(word)
-    return count
+    first, *more = map(t.ones, words)
+    return sum(more, first)
 
 
 def _sum_programs(p: NonzeroProgram, share: Any, index: Any, total: Any) -> Any:

@@ -15,7 +15,6 @@ value for each thread (tests/pallas/lockstep.py).
 
 import contextlib
 import dataclasses
-import functools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -28,6 +27,8 @@ inline, reference_type, address_of, mesh_of, ir, dialects = _parts
 arith = dialects.arith
 gpu = dialects.gpu
 llvm = dialects.llvm
+nvvm = dialects.nvvm
+scf = dialects.scf
 compare = arith.CmpIPredicate
 integer = ir.IntegerType.get_signless  # MLIR's type of integers, by number of bits
 
@@ -91,7 +92,7 @@ class Number:
     def __rsub__(self, other: int) -> "Number":
         return constant(other, self.bits) - self
 
-    @functools.cached_property
+    @property
     def bits(self) -> int:  # 32 or 64, or 1 for a truth value
         return int(self.value.type.width)
 
@@ -239,22 +240,22 @@ class Threads:
     @contextlib.contextmanager
     def when(self, condition: Number) -> Iterator[None]:
         """Makes a context: only threads with this condition run its operations."""
-        branch = dialects.scf.IfOp(condition.value)
+        branch = scf.IfOp(condition.value)
         with ir.InsertionPoint(branch.then_block):
             yield
-            dialects.scf.yield_([])
+            scf.yield_([])
 
     def loop(self, rounds: Any, body: Body, *carry: Number) -> Sequence[Number]:
         """Runs `carry = body(i, *carry)` for all i below `rounds`.
 
         Each thread may have its own number of rounds.
         """
-        bounds = _alike(constant(0), rounds, constant(1))
-        loop = dialects.scf.ForOp(*bounds, [number.value for number in carry])
+        bounds = _alike(0, rounds, 1)
+        loop = scf.ForOp(*bounds, [number.value for number in carry])
         with ir.InsertionPoint(loop.body):
             carried = map(Number, loop.inner_iter_args)
             results = body(Number(loop.induction_variable), *carried) or ()
-            dialects.scf.yield_([number.value for number in results])
+            scf.yield_([number.value for number in results])
         return [Number(result) for result in loop.results]
 
     def repeat(
@@ -263,14 +264,14 @@ class Threads:
         """Runs `carry = body(*carry)` while `condition(*carry)` is true."""
         values = [number.value for number in carry]
         kinds = [value.type for value in values]
-        loop = dialects.scf.WhileOp(kinds, values)
+        loop = scf.WhileOp(kinds, values)
         before, after = (part.blocks.append(*kinds) for part in loop.regions)
         with ir.InsertionPoint(before):
             holds = condition(*map(Number, before.arguments))
-            dialects.scf.condition(holds.value, before.arguments)
+            scf.condition(holds.value, before.arguments)
         with ir.InsertionPoint(after):
             results = body(*map(Number, after.arguments)) or ()
-            dialects.scf.yield_([number.value for number in results])
+            scf.yield_([number.value for number in results])
         return [Number(result) for result in loop.results]
 
     def warp_scan(self, number: Number) -> Number:
@@ -280,23 +281,20 @@ class Threads:
         """
         lane = self.thread % WARP
         for distance in (1, 2, 4, 8, 16):
-            below = self._shuffle("UP", number, distance)
+            below = self.shuffle(number, distance, mode="UP")  # from a lower thread
             number = number + self.select(lane >= distance, below, 0)
         return number
 
     def warp_sum(self, number: Number) -> Number:
         """Adds up the numbers of the warp."""
         # One instruction, instead of five shuffles and five additions.
-        nvvm = dialects.nvvm
         threads = constant(_ALL_OF_A_WARP).value
         return Number(nvvm.redux_sync(number.value, nvvm.ReductionKind.ADD, threads))
 
-    def _shuffle(self, mode: str, number: Number, argument: Any) -> Number:
-        operands = _alike(number, argument, constant(WARP))
+    def shuffle(self, number: Number, lane: Any, mode: str = "IDX") -> Number:
+        """Returns the number that thread `lane` of the warp has."""
+        operands = _alike(number, lane, WARP)
         return Number(gpu.ShuffleOp(*operands, gpu.ShuffleMode[mode]).results[0])
-
-    # shuffle(number, lane) returns the number that thread `lane` of the warp has.
-    shuffle = functools.partialmethod(_shuffle, "IDX")
 
     def barrier(self) -> None:
         """Waits for all threads of the program, and for their stores."""
@@ -304,4 +302,4 @@ class Threads:
 
     def warp_barrier(self) -> None:
         """Waits for all threads of the warp, and for their stores."""
-        dialects.nvvm.bar_warp_sync(constant(_ALL_OF_A_WARP).value)
+        nvvm.bar_warp_sync(constant(_ALL_OF_A_WARP).value)

@@ -7,7 +7,7 @@ import numpy as np
 
 from dmljax.pallas.gpu import WARP
 from dmljax.pallas.gpu._launch import launch_threads
-from tests.checks import launches, lowered, needs_kernels, struct
+from tests.checks import launches, lowered, needs_kernels
 from tests.pallas import blocks, lockstep
 
 PROGRAMS = 2
@@ -19,22 +19,22 @@ LINE = NUMBERS.ravel()
 THREAD = NUMBERS % THREADS
 
 
-def launch(launch_threads, kernel, x, dtype=np.uint32, **memories):
+def launch(launch_threads, kernel, x, posts=0, shared=()):
     """Returns the line that the threads of two programs store."""
 
     def run(t, x, *others):
-        posts = others[: "posts" in memories]
-        target, *shared = others[len(posts) :]
-        kernel(t, target, x.load(t.program * THREADS + t.thread), *posts, *shared)
+        posted = others[: posts > 0]
+        target, *more = others[len(posted) :]
+        kernel(t, target, x.load(t.program * THREADS + t.thread), *posted, *more)
 
     (line,) = launch_threads(
         run,
         x,
-        operator="toy",
         programs=PROGRAMS,
         warps=WARPS,
-        outputs=[struct(dtype, x.size)],
-        **memories,
+        outputs=[x.size],
+        shared=shared,
+        posts=posts,
     )
     return line.reshape(SHAPE)
 
@@ -50,7 +50,7 @@ def stored(kernel, **options):
     call = functools.partial(launch, launch_threads, kernel, **options)
     assert launches(call, LINE) == 1
     # Before JAX 0.11, a kernel with posts has another name.
-    assert "dmljax_toy" in lowered(call, LINE) or "posts" in options
+    assert "dmljax_nonzero_coordinates" in lowered(call, LINE) or "posts" in options
     return simulated(kernel, **options) if blocks.SIMULATED else jax.jit(call)(LINE)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from dmljax.pallas.gpu import WARP
 from tests.checks import needs_kernels
-from tests.pallas.gpu.test_launch import SHAPE, THREAD, stored
+from tests.pallas.gpu.test_launch import SHAPE, THREAD, THREADS, stored
 
 pytestmark = needs_kernels
 LANE = THREAD % WARP
@@ -109,15 +109,13 @@ def test_a_part_of_a_line_begins_at_its_offset():
 def test_elements_are_loaded_as_words():
     """The first element of a word lies in its lowest bits."""
 
-    def kernel(t, target, i):
-        target.store(i, t.thread)
+    def kernel(t, target, i, elements):
+        elements.store(t.thread, t.thread)
         t.barrier()
-        words = target.words(i // 8 * 8, 8)
-        t.barrier()
-        word = words[1]
+        word = elements.words(t.thread // 8 * 8, 8)[1]
         for byte in 1, 2, 3:
             word = t.select(t.thread % 4 < byte, word, word // 256)
-        target.store(i, word)
+        target.store(i, word % 256)
 
-    found = stored(kernel, dtype=np.uint8)
+    found = stored(kernel, shared=[(THREADS, np.uint8)])
     np.testing.assert_array_equal(found, THREAD // 8 * 8 + 4 + THREAD % 4)
