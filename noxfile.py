@@ -40,8 +40,10 @@ LEFT_OUT = """
     pallas/gpu
     pallas/test_tpu.py
     project/test_benchmarks.py
+    project/test_claims.py
     project/test_layout.py
     project/test_pictures.py
+    project/test_release.py
     transforms/test_lockstep.py
     transforms/test_races.py
 """

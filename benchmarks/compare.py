@@ -34,10 +34,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Compares the programs of the page's table."""
     own = "--elements", "--rounds", "--device", "--write"
     options = parsed(argv, "benchmarks.compare", __doc__, *own)
-    elements = options.elements or ELEMENTS[jax.default_backend()]
-    chosen = named(cases(elements), options.only)
-    libraries = available(jax.default_backend())
-    return time_cases(chosen, libraries, options, "{}" if options.write else "")
+    platform = jax.default_backend()
+    chosen = named(cases(options.elements or ELEMENTS[platform]), options.only)
+    table = "{}" if options.write else ""
+    return time_cases(chosen, available(platform), options, table)
 
 
 if __name__ == "__main__":

@@ -44,12 +44,8 @@ class Data:
 
 @functools.lru_cache(maxsize=4)
 def _array(data: Data) -> np.ndarray:
-    return np.resize(_block(data), data.shape)
-
-
-def _block(data: Data) -> np.ndarray:
     random = np.random.default_rng(data.seed)
     length = min(BLOCK, data.size)
     numbers = random.integers(data.low, data.high, length)
-    kept = random.random(length) < data.density
-    return np.where(kept, numbers, 0).astype(data.dtype)
+    numbers *= random.random(length) < data.density
+    return np.resize(numbers.astype(data.dtype), data.shape)

@@ -52,13 +52,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         except Exception as error:
             # We go on: machines with several GPUs are rare.
             print(f"  fails: {type(error).__name__}: {error}", flush=True)
-            failed += 1
+            failed = 1
             continue
         ledger.write(f"{name} scaling", run, found, options.out)
         for line in found:
             times = f"{line['wall_ms']:.4g} ms, efficiency {line['efficiency']:.2f}"
             print(f"  {line['contender']}: {times}", flush=True)
-    return min(failed, 1)
+    return failed
 
 
 def counts() -> list[int]:
@@ -88,10 +88,8 @@ def lines(work: Work, elements: int, rounds: int) -> list[ledger.Line]:
             prepared = Prepared(run, jax.block_until_ready)
             calls[prefix + words_for(devices)] = prepared
     timings = wall_times(calls, rounds=rounds, repeats=CALLS)
-    found = []
-    for name, times in timings.items():
-        single = timings[re.sub(r"\d+ devices", "1 device", name)]
-        line = {
+    return [
+        {
             "operator": work.operator,
             "name": work.case,
             "direction": "gradient" if work.gradient else "forward",
@@ -99,10 +97,13 @@ def lines(work: Work, elements: int, rounds: int) -> list[ledger.Line]:
             "elements": elements,
             "contender": name,
             **columns("wall_ms", times),
-            "efficiency": float(np.median(single) / np.median(times)),
+            "efficiency": float(
+                np.median(timings[re.sub(r"\d+ devices", "1 device", name)])
+                / np.median(times)
+            ),
         }
-        found.append(line)
-    return found
+        for name, times in timings.items()
+    ]
 
 
 def words_for(devices: int) -> str:
