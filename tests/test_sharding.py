@@ -157,11 +157,11 @@ def test_a_gradient_inside_a_shard_map_over_some_axes():
 
 
 def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes():
-    """JAX 0.12 would end the process for a shard_map over the axis c alone."""
+    """JAX 0.12 would end the process for a shard_map over the third axis alone."""
     pad = partial(dmljax.padding, start_padding=(0, 1), end_padding=(0, 2), mode="wrap")
-    sharding = sharding_of("2x2x2", P("c", None, "b"), AxisType.Explicit)
+    sharding = sharding_of("2x2x2", P("long", None, "b"), AxisType.Explicit)
     _, output = run(jax.vmap(pad, 2), sharding, array(shape=(8, 4, 2)))
-    assert output.sharding.spec == P("b", "c", None)
+    assert output.sharding.spec == P("b", "long", None)
 
 
 def test_an_unreduced_array_is_refused():
@@ -218,15 +218,12 @@ def test_a_kernel_runs_where_one_of_two_axes_is_manual(name):
 
 @pytest.mark.skipif(jax.device_count() < 4, reason="there are fewer devices here")
 def test_automatic_axes_beside_explicit_axes_stay():
-    """Each device gathers a tensor along the explicit axis, and keeps its batch.
-
-    A fault that the long name shows: a name is taken for several axes.
-    """
+    """Each device gathers a tensor along the explicit axis, and keeps its batch."""
     kinds = AxisType.Explicit, AxisType.Auto
     devices = jax.devices()[:4]
-    mesh = jax.make_mesh((2, 2), ("rows", "b"), axis_types=kinds, devices=devices)
+    mesh = jax.make_mesh((2, 2), ("a", "b"), axis_types=kinds, devices=devices)
     with jax.set_mesh(mesh):
         function = jax.vmap(dmljax.nonzero_coordinates)
-        sharding = NamedSharding(mesh, P("b", "rows"))
+        sharding = NamedSharding(mesh, P("b", "a"))
         _, (_, coordinates) = run(function, sharding, array(shape=(4, 16)))
     assert coordinates.sharding.spec[0] == "b"
