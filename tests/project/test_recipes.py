@@ -402,6 +402,13 @@ def positive(random, share, _):
     return {"x": x}, filled(x[kept], 8), gradient
 
 
+# Fault: rows past the count get group 0, where zeros change no sum.
+@case("tutorials/compact", "A count, the rows, and the way back", "groups")
+def groups(random, share, _):
+    scores = random.choice([0.6, 0.9], 20, p=[1 - share, share])
+    return {"scores": scores}, filled(np.flatnonzero(scores > 0.6) // 5, 8, 4)
+
+
 @case(
     "tutorials/compact",
     None,
