@@ -36,17 +36,15 @@ def oracle(x, *, columns=None, fill=0, parts=None, size=None):
     x = np.asarray(x)
     columns = max(x.ndim, 1) if columns is None else columns
     counts = np.zeros(parts or 1, np.uint32)
-    most = x.size // counts.size
-    rows = most if size is None else size
-    shape = (counts.size, max(most, rows), columns)
-    coordinates = np.full(shape, fill or 0, np.uint32)
+    rows = x.size // counts.size if size is None else size
+    coordinates = np.full((counts.size, rows, columns), fill or 0, np.uint32)
     for coordinate in np.ndindex(x.shape):
         if nonzero(x[coordinate]):
             part = coordinate[0] * parts // x.shape[0] if parts else 0
             # A scalar has no coordinates. The zeros in front give it one column.
-            coordinates[part, counts[part]] = ((0,) * columns + coordinate)[-columns:]
+            row = ((0,) * columns + coordinate)[-columns:]
+            coordinates[part, counts[part] :][:1] = row
             counts[part] += 1
-    coordinates = coordinates[:, :rows]
     return (counts, coordinates) if parts else (counts[0], coordinates[0])
 
 
@@ -59,13 +57,17 @@ def nonzero_coordinates(x, *, fill=0, **options):
     return count, coordinates
 
 
-_nonzero = partial(
-    Sample,
-    "nonzero_coordinates",
-    nonzero_coordinates,
-    oracle,
-    linear=False,
-)
+def _use(x, **options):
+    """A use of an array, or of a shape."""
+    return Sample(
+        "nonzero_coordinates",
+        nonzero_coordinates,
+        oracle,
+        f"{options} of {getattr(x, 'shape', x)}",
+        (x,),
+        options,
+        linear=False,
+    )
 
 
 def _tensors(ranks, coordinate_ranks):
@@ -102,49 +104,37 @@ DESC = dmljax.NonzeroCoordinatesDesc(
 # SAMPLES
 
 MOST = 2**32 - 1
-EDGES = [_nonzero(f"rank {rank}", (shape_of_rank(rank),)) for rank in range(9)]
-for shape, columns in (
-    ((1, 1, 2, 3), 2),
-    ((1, 1, 2, 3), 4),
-    ((1, 2, 1, 3), 3),
-    ((1, 1), 1),
-    ((), 1),
-):
-    name = f"columns {columns} of {shape}"
-    EDGES.append(_nonzero(name, (shape,), {"columns": columns}))
-for n in (0, 7, MOST, None):
-    EDGES.append(_nonzero(f"fill {n}", ((5, 3),), {"fill": n}))
-for size in (1, 31, 32, 33, 65, 200):
-    EDGES.append(_nonzero(f"size {size}", ((size,),)))
-for shape in ((0,), (0, 3), (2, 0)):
-    EDGES.append(_nonzero(f"empty {shape}", (shape,)))
-for shape, parts in (((6,), 6), ((6, 5), 6), ((40, 2, 3), 4), ((0, 3), 2)):
-    EDGES.append(_nonzero(f"{parts} parts of {shape}", (shape,), {"parts": parts}))
-for size in (0, 1, 11, 40):
-    options = {"size": size, "fill": 7}
-    EDGES.append(_nonzero(f"first {size} of (6, 5)", ((6, 5),), options))
-for name, shape, options in (
-    ("parts", (4, 6), {"parts": 2, "size": 9}),
-    ("one part", (2, 3), {"parts": 1, "size": 0}),
-    ("columns", (1, 1, 4, 9), {"columns": 3, "size": 50, "fill": MOST}),
-    ("few columns", (1, 70), {"columns": 1, "size": 33}),
-    ("nothing", (2, 0), {"size": 2, "fill": 3}),
-    ("a scalar", (), {"size": 0}),
-    ("undefined rows", (3, 4), {"size": 11, "fill": None}),
-):
-    EDGES.append(_nonzero(f"first {options['size']} of {name}", (shape,), options))
-for n in (3, 4):
-    EDGES.append(
-        _nonzero(f"first {n} of (3, 3)", (np.eye(3, dtype="i1"),), {"size": n})
-    )
-EDGES += [
-    _nonzero("empty fill", ((0, 3),), {"fill": 7}),
-    _nonzero("columns of parts", ((1, 2, 3),), {"parts": 1, "columns": 2}),
-    _nonzero("all zero", (np.zeros((3, 3), np.float32),), {"fill": 7}),
-    _nonzero("none zero", (np.ones((3, 12), np.float32),), {"fill": 7}),
-    _nonzero("last", (np.eye(1, 70, 69, dtype=np.int8),)),
-    _nonzero("signs", (np.float32([-0.0, 0, 1e-45, -1e-45, np.nan, -np.inf]),)),
-    _nonzero("imaginary", (np.complex64([0, 1j, -0.0j, 1e-45j, 1, -0.0]),)),
+SAMPLES = _use((1, 1, 2, 4), columns=3, fill=7), _use((4, 1, 2), parts=2, fill=7)
+# A kernel is slow to simulate, so there is one edge for each way to launch it.
+LAUNCHES = (
+    _use((1, 1, 2, 3), columns=2),
+    _use((33,)),
+    _use((5, 3), fill=MOST),
+    _use((0, 3), fill=7),
+    _use((6, 5), parts=6),
+    _use((40, 2, 3), parts=4),
+    _use((0, 3), parts=2),
+    _use((1, 2, 3), parts=1, columns=2),
+    _use((6, 5), size=11, fill=7),
+    _use((6, 5), size=40, fill=7),
+    _use((4, 6), parts=2, size=9),
+    _use((), size=0),
+)
+KERNEL_SAMPLES = [sample.by_kernel() for sample in SAMPLES]
+KERNEL_EDGES = [edge.by_kernel() for edge in LAUNCHES]
+EDGES = [
+    *LAUNCHES,
+    *map(_use, map(shape_of_rank, range(9))),
+    *(_use((size,)) for size in (0, 1, 31, 32, 200)),
+    _use((1, 1), columns=1),
+    _use((5, 3), fill=7),
+    _use((5, 3), fill=None),
+    _use((6,), parts=6),
+    _use((1, 1, 4, 9), columns=3, size=50, fill=MOST),
+    _use((2, 0), size=2, fill=3),
+    _use((3, 4), size=11, fill=None),
+    _use(np.eye(3, dtype=np.int8), size=3),
+    _use(np.eye(1, 70, 69, dtype=np.int8)),
 ]
 
 # ERRORS
@@ -162,37 +152,44 @@ ERRORS = [
         partial(jax.eval_shape, dmljax.nonzero_coordinates, WIDE),
     ),
 ]
-for shape, columns, rule in (
-    ((2, 3), (0, 1, 3), "{2,3} it must be 2."),
-    ((1, 1), (0,), "{1,1} it must be 1 to 2."),
-    ((1, 2, 3), (1, 4), "{1,2,3} it must be 2 to 3."),
-    ((), (0, 2), "{} it must be 1."),
+for shape, n, rule in (
+    ((2, 3), 1, "{2,3} it must be 2."),
+    ((1, 1), 0, "{1,1} it must be 1 to 2."),
+    ((1, 2, 3), 4, "{1,2,3} it must be 2 to 3."),
+    ((), 2, "{} it must be 1."),
 ):
-    for n in columns:
-        text = f"columns is {n}; for x (InputTensor) of sizes {rule}"
-        ERRORS.append(_call(text, np.ones(shape, np.int8), columns=n))
+    text = f"columns is {n}; for x (InputTensor) of sizes {rule}"
+    ERRORS.append(_call(text, np.ones(shape, np.int8), columns=n))
 for n in (-1, 2**32):
     rows = f"it must be a number of rows, 0 to {MOST}"
     ERRORS.append(_call(f"fill is {n}; {UINT32}", MATRIX, fill=n))
     ERRORS.append(_call(f"size is {n}; {rows}", MATRIX, size=n))
 for n, rule in ((3, f"{FIRST} {{2,3}}"), (0, "it must be at least 1"), (-2, "it must")):
     ERRORS.append(_call(f"parts is {n}; {rule}", MATRIX, parts=n))
-DESCRIPTORS = {
-    "has {5,2}, while the inputs and attributes give it {6,2}": (5, 2),
-    "has {2,6,2}, while the inputs and attributes give it {1,6,2}": (2, 6, 2),
-    "columns is 1; for x (InputTensor) of sizes {1,2,3} it must": (6, 1),
-    "columns is 4;...2 to 3": (6, 4),
-}
-_desc = partial(Wrong.of_descriptor, DESC)
-for text, sizes in DESCRIPTORS.items():
-    item = tensor("UINT32", *sizes)
-    ERRORS.append(_desc(text, output_coordinates_tensor=item))
-# Fault: the second output is checked as an input, which may overlap.
-item = tensor("UINT32", 6, 2, strides=(1, 1))
-text = "'OutputCoordinatesTensor' has sizes {6,2} and strides {1,1}, with which"
-ERRORS.append(_desc(text, output_coordinates_tensor=item))
-text = "'OutputCountTensor' has {1,2}, while...give it {1,1}"
-ERRORS.append(_desc(text, output_count_tensor=tensor("UINT32", 1, 2)))
+
+
+def _rows(text, *sizes, **rest):
+    """A descriptor with another tensor of coordinates."""
+    rows = tensor("UINT32", *sizes, **rest)
+    return Wrong.of_descriptor(DESC, text, output_coordinates_tensor=rows)
+
+
+ERRORS += [
+    _rows("has {5,2}, while the inputs and attributes give it {6,2}", 5, 2),
+    _rows("has {2,6,2}, while the inputs and attributes give it {1,6,2}", 2, 6, 2),
+    _rows("columns is 4;...2 to 3", 6, 4),
+    # Fault: the second output is checked as an input, which may overlap.
+    _rows(
+        "'OutputCoordinatesTensor' has sizes {6,2} and strides {1,1}, with which",
+        *(6, 2),
+        strides=(1, 1),
+    ),
+    Wrong.of_descriptor(
+        DESC,
+        "'OutputCountTensor' has {1,2}, while...give it {1,1}",
+        output_count_tensor=tensor("UINT32", 1, 2),
+    ),
+]
 
 # SHARDING
 
@@ -236,10 +233,7 @@ SUBJECT = Subject(
     arguments=(MATRIX, 2, 0, 2, 2, None),
     names=("NonzeroCoordinates",),
     tensor="InputTensor",
-    samples=(
-        _nonzero("columns", ((1, 1, 2, 4),), {"columns": 3, "fill": 7}),
-        _nonzero("parts", ((4, 1, 2),), {"parts": 2, "fill": 7}),
-    ),
+    samples=SAMPLES,
     edges=EDGES,
     errors=ERRORS,
     sharded=SHARDED,
@@ -253,27 +247,3 @@ SUBJECT = Subject(
         )
     },
 )
-
-# BY KERNEL
-
-KERNEL_SAMPLES = [sample.by_kernel() for sample in SUBJECT.samples]
-# A kernel is slow to simulate, so there is one edge for each way to launch it.
-PLANS = (
-    "columns 2 of (1, 1, 2, 3)",
-    "columns 3 of (1, 2, 1, 3)",
-    "size 33",
-    "fill 4294967295",
-    "empty (0, 3)",
-    "empty fill",
-    "6 parts of (6, 5)",
-    "4 parts of (40, 2, 3)",
-    "2 parts of (0, 3)",
-    "columns of parts",
-    "first 0 of (6, 5)",
-    "first 11 of (6, 5)",
-    "first 40 of (6, 5)",
-    "first 9 of parts",
-    "first 0 of a scalar",
-)
-KERNEL_EDGES = [edge.by_kernel() for edge in EDGES if edge.name in PLANS]
-assert len(KERNEL_EDGES) == len(PLANS)
