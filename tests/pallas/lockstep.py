@@ -39,10 +39,6 @@ class Memory:
     start: Any = 0
 
     @property
-    def bits(self):
-        return 8 * self.array.itemsize
-
-    @property
     def size(self):
         return self.array.shape[1]
 
@@ -112,6 +108,8 @@ class Memory:
 class Threads:
     """All threads of all programs together: `_threads.Threads`."""
 
+    memory_of = Memory
+
     def __init__(self, programs, threads):
         self.threads = threads
         self.shape = (programs, threads)
@@ -121,12 +119,12 @@ class Threads:
 
     def memory(self, array):
         """Makes a memory for all programs from an array of one dimension."""
-        return Memory(array[None], self)
+        return self.memory_of(array[None], self)
 
     def shared(self, size, dtype):
         """Makes a separate memory for each program."""
         unwritten = np.full((self.shape[0], size), _unwritten(dtype))
-        return Memory(unwritten, self, self.program)
+        return self.memory_of(unwritten, self, self.program)
 
     def number(self, value):
         """Returns the value as an array with a number for each thread."""

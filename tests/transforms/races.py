@@ -15,10 +15,7 @@ operation is *partial*. A GPU may then wait without end.
 not store the same element.
 """
 
-import dataclasses
-import itertools
 import sys
-from typing import Any
 
 import numpy as np
 
@@ -26,12 +23,8 @@ from dmljax.pallas.gpu import WARP
 from tests.pallas import lockstep
 
 
-@dataclasses.dataclass(frozen=True)
 class Memory(lockstep.Memory):
     """A memory that notes its accesses."""
-
-    index: int = 0  # of the memory
-    accesses: Any = None  # arrays of 8 rows, with a column for each access
 
     def words(self, offset, elements):
         self._note(offset, elements, stores=False)
@@ -50,7 +43,7 @@ class Memory(lockstep.Memory):
         program, thread, _ = where
         warp = thread // WARP
         rows = np.broadcast_arrays(
-            self.index,
+            t.memories.setdefault(id(self.array), len(t.memories)),
             program,
             offsets[where],
             t.passed[program, 0],
@@ -59,7 +52,8 @@ class Memory(lockstep.Memory):
             thread,
             stores,
         )
-        self.accesses.append(np.stack(rows))
+        accesses = t.of_one if np.ndim(self.row) else t.of_all
+        accesses.append(np.stack(rows))
 
 
 def _grouped(rows):
@@ -85,10 +79,14 @@ class Watched(lockstep.Threads):
     last barrier leaves out none.
     """
 
+    memory_of = Memory
+
     def __init__(self, programs, threads, without):
         super().__init__(programs, threads)
         self.partial = 0  # partial barriers and partial operations of a warp
-        # The accesses to memories of all programs, and to those of one program.
+        self.memories: dict[int, int] = {}  # their indices
+        # The accesses to memories of all programs, and to memories of one program:
+        # arrays of 8 rows, with a column for each access.
         self.of_all: list[np.ndarray] = []
         self.of_one: list[np.ndarray] = []
         # How many barriers each program has passed, and how many each warp.
@@ -97,16 +95,6 @@ class Watched(lockstep.Threads):
         # The file and the line of each barrier so far.
         self.sites: list[tuple[str, int]] = []
         self.without = without
-        self._indices = itertools.count()
-
-    def memory(self, array):
-        index = next(self._indices)
-        return Memory(array[None], self, index=index, accesses=self.of_all)
-
-    def shared(self, size, dtype):
-        memory = super().shared(size, dtype)
-        more = {"index": next(self._indices), "accesses": self.of_one}
-        return Memory(memory.array, self, memory.row, **more)
 
     @property
     def races(self):

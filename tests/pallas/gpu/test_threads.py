@@ -11,8 +11,6 @@ from tests.pallas.gpu.test_launch import SHAPE, THREAD, THREADS, stored
 
 pytestmark = needs_kernels
 LANE = THREAD % WARP
-ARITHMETIC = ["add", "sub", "mul", "floordiv", "mod"]
-BITWISE = ["and_", "or_", "xor"]
 # An operation on a thread's number, and its result by NumPy.
 NUMBER = {
     "rsub": (lambda t, x: 1000 - x, 1000 - THREAD),
@@ -32,17 +30,19 @@ def assert_computes(operation, expected):
     np.testing.assert_array_equal(found, np.broadcast_to(expected, SHAPE))
 
 
-@pytest.mark.parametrize("name", ARITHMETIC + BITWISE)
-def test_arithmetic(name):
+COMPARISONS = ("lt", "gt", "ge", "eq", "ne")
+ARITHMETIC = ("add", "sub", "mul", "floordiv", "mod", "and_", "or_", "xor")
+
+
+@pytest.mark.parametrize("name", COMPARISONS + ARITHMETIC)
+def test_operators(name):
     compute = getattr(operator, name)
-    expected = compute(THREAD, THREAD % 7 + 1)
-    assert_computes(lambda t, x: compute(x, x % 7 + 1), expected)
 
+    def operation(t, x):
+        result = compute(x, x // 2 + 1)
+        return t.select(result, 1, 0) if name in COMPARISONS else result
 
-@pytest.mark.parametrize("name", ["lt", "gt", "ge", "eq", "ne"])
-def test_comparisons(name):
-    compare = getattr(operator, name)
-    assert_computes(lambda t, x: t.select(compare(x, 5), 1, 0), compare(THREAD, 5))
+    assert_computes(operation, compute(THREAD, THREAD // 2 + 1))
 
 
 @pytest.mark.parametrize("name", NUMBER)
@@ -50,10 +50,16 @@ def test_numbers(name):
     assert_computes(*NUMBER[name])
 
 
-# LOOPS
+def repeat(t, rounds, body, total):
+    """Does the work of `Threads.loop`."""
+    zero = t.constant(0)
+    return t.repeat(
+        lambda i, _: i < rounds, lambda i, *x: [i + 1, *body(i, *x)], zero, total
+    )[1:]
 
 
-def test_each_thread_has_rounds_of_its_own():
+@pytest.mark.parametrize("loop", [lambda t, *arguments: t.loop(*arguments), repeat])
+def test_each_thread_has_rounds_of_its_own(loop):
     """A loop carries values and stores, only in the threads of a condition."""
 
     def kernel(t, target, i):
@@ -62,31 +68,13 @@ def test_each_thread_has_rounds_of_its_own():
             return [total + k]
 
         target.store(i, t.constant(99))
-        (total,) = t.loop(t.thread % 4, step, t.constant(0))
+        (total,) = loop(t, t.thread % 4, step, t.constant(0))
         # Threads with the most rounds would not show a loop that goes on too long.
         with t.when(t.thread % 8 == 2):
             t.loop(1, lambda k: target.store(i, total + k + 10))
 
     last = np.where(THREAD % 4, THREAD % 4 - 1, 99)
     expected = np.where(THREAD % 8 == 2, 0 + 1 + 10, last)
-    np.testing.assert_array_equal(stored(kernel), expected)
-
-
-def test_each_thread_repeats_while_its_own_condition_holds():
-    def kernel(t, target, i):
-        def halve(x, rounds):
-            target.store(i, x)
-            return [x // 2, rounds + 1]
-
-        target.store(i, t.constant(99))
-        _, rounds = t.repeat(lambda x, _: x > 3, halve, t.thread, t.constant(0))
-        with t.when(t.thread % 2 == 0):
-            target.store(i, rounds)
-
-    rounds = np.maximum(np.frexp(THREAD)[1] - 2, 0)
-    last = THREAD // 2 ** np.maximum(rounds - 1, 0)  # before the last halving
-    odd = np.where(rounds, last, 99)
-    expected = np.where(THREAD % 2 == 0, rounds, odd)
     np.testing.assert_array_equal(stored(kernel), expected)
 
 
