@@ -6,6 +6,7 @@ compiles them as users do.
 
 import gc
 import os
+from unittest import mock
 
 from tests import compiling
 
@@ -19,6 +20,7 @@ import jax.numpy as jnp
 import pytest
 
 from dmljax._nonzero_coordinates import NONZERO_COORDINATES
+from dmljax._nonzero_kernels import KERNELS
 from tests import samples
 from tests.pallas import blocks, lockstep
 
@@ -95,19 +97,19 @@ def small_blocks():
 @pytest.fixture(scope="module")
 def simulator():
     """A CPU has simulated kernels of GPUs."""
-    with lockstep.registered():
+    with mock.patch.dict(KERNELS, cpu=lockstep.kernel_of):
         yield
 
 
 @pytest.fixture
-def plain_kernels():
+def plain_kernels(monkeypatch):
     """A CPU has kernels that are the definitions.
 
     JAX exports no program that calls the simulator, and refuses the call where only
     some axes of a mesh are manual.
     """
-    with lockstep.registered(NONZERO_COORDINATES.xla):
-        yield
+    plain = NONZERO_COORDINATES.xla
+    monkeypatch.setitem(KERNELS, "cpu", lambda flags, **static: plain)
 
 
 @pytest.fixture

@@ -1,6 +1,6 @@
 """A simulator of GPU kernels: `_threads` on arrays with a number for each thread.
 
-`registered` makes it the kernel of the platform "cpu", because Pallas' interpreter
+`kernel_of` is an entry of `KERNELS` for the platform "cpu", because Pallas' interpreter
 refuses code for single threads. All threads of all programs take each step together.
 The results equal those of a GPU, but the simulator does not notice four faults: (1) a
 missing barrier; (2) a barrier, or an operation of a warp, that only some threads reach;
@@ -213,27 +213,7 @@ def _unwritten(dtype):
     return np.uint32(UNWRITTEN).astype(dtype)
 
 
-# THE KERNEL OF A CPU
-
-
-def simulated(kernel_of):
+def kernel_of(flags, **static):
     """Returns the entry of `KERNELS` for GPUs as an entry for CPUs."""
-
-    def on_cpu(*operands, **static):
-        with mock.patch.object(_nonzero_coordinates, "launch_threads", launch_threads):
-            return kernel_of(*operands[:1], **static)(*operands, **static)
-
-    return lambda flags, **static: on_cpu
-
-
-@contextlib.contextmanager
-def registered(form=None):
-    """Makes a context where a CPU has a kernel. It runs if a test asks for it.
-
-    It is by default the kernel for GPUs.
-    """
-    kernel_of = simulated(KERNELS["cuda"])
-    if form is not None:
-        kernel_of = lambda flags, **static: form  # noqa: E731
-    with mock.patch.dict(KERNELS, cpu=kernel_of):
-        yield
+    patch = mock.patch.object(_nonzero_coordinates, "launch_threads", launch_threads)
+    return patch(KERNELS["cuda"](flags, **static))

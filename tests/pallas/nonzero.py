@@ -13,9 +13,7 @@ from dmljax.pallas.gpu import WARP, _nonzero_plan
 from tests.pallas import blocks, lockstep
 
 by_kernel = functools.partial(dmljax.nonzero_coordinates, implementation="pallas")
-ON_GPU = KERNELS["cuda"]
-if blocks.SIMULATED:
-    ON_GPU = lockstep.simulated(ON_GPU)
+ON_GPU = lockstep.kernel_of if blocks.SIMULATED else KERNELS["cuda"]
 
 
 def plan_of(elements, lines=1, rows=None):

@@ -75,13 +75,12 @@ def _of_a_warp(operation):
 class Watched(lockstep.Threads):
     """`lockstep.Threads` that count races, partial operations, and stores.
 
-    `without` is the index in `sites` of a barrier that we leave out. A number past the
-    last barrier leaves out none.
+    `without` is the site of a barrier that we leave out.
     """
 
     memory_of = Memory
 
-    def __init__(self, programs, threads, without):
+    def __init__(self, programs, threads, without=None):
         super().__init__(programs, threads)
         self.partial = 0  # partial barriers and partial operations of a warp
         self.memories: dict[int, int] = {}  # their indices
@@ -93,7 +92,7 @@ class Watched(lockstep.Threads):
         self.passed = np.zeros((programs, 1), int)
         self.passed_by_warp = np.zeros((programs, threads // WARP), int)
         # The file and the line of each barrier so far.
-        self.sites: list[tuple[str, int]] = []
+        self.sites: set[tuple[str, int]] = set()
         self.without = without
 
     @property
@@ -128,10 +127,9 @@ class Watched(lockstep.Threads):
     def _at_barrier(self, threads):
         """Returns `_together` for the calling barrier; all False if it is left out."""
         frame = sys._getframe(2)
-        site = (frame.f_code.co_filename, frame.f_lineno)
-        if site not in self.sites:
-            self.sites.append(site)
-        return self._together(threads) & (self.without != self.sites.index(site))
+        site = frame.f_code.co_filename, frame.f_lineno
+        self.sites.add(site)
+        return self._together(threads) & (site != self.without)
 
     def barrier(self):
         self.passed += self._at_barrier(self.threads)

@@ -3,6 +3,7 @@
 Only the kernel of NONZERO_COORDINATES has barriers. It stores each row at most once.
 """
 
+import collections
 import pathlib
 from unittest import mock
 
@@ -18,7 +19,6 @@ from tests.transforms import races
 pytestmark = pytest.mark.skipif(
     not blocks.SIMULATED, reason="a GPU runs the kernels for real"
 )
-NONE = 99  # the index of no barrier
 KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
 # (1) A line of several programs with more non-zeros than rows; (2) a line of one
 # program; (3) two tensors of three dimensions, without a tail; (4) short lines, several
@@ -38,17 +38,17 @@ DENSITIES = (0.01, 1, 0.2, 0.6)  # of the quarters of an array
 def test_no_access_is_a_race_and_every_barrier_is_needed():
     """Planted faults: a kernel without one of its barriers."""
     random = np.random.default_rng(0)
-    needed = {}
+    needed = collections.Counter()
     for shape, options in CALLS:
         x = random.random(shape).ravel()
         for part, density in zip(np.array_split(x, 4), DENSITIES, strict=True):
             part[:] = part < density
         x = x.astype(bool).reshape(shape)
-        t = _watched(x, NONE, **options)
+        t = _watched(x, None, **options)
         assert (t.races, t.partial) == (0, 0)
         assert max(t.stores) == 1
-        for i, site in enumerate(t.sites):
-            needed[site] = needed.get(site, 0) + _watched(x, i, **options).races
+        for site in t.sites:
+            needed[site] += _watched(x, site, **options).races
     assert all(needed.values()), needed
     written = {
         (str(path), number)
@@ -79,7 +79,7 @@ def _watched(x, without, rank, **options):
 
 
 def test_stores_of_all_programs_to_an_element_are_counted():
-    t = races.Watched(2, WARP, NONE)
+    t = races.Watched(2, WARP)
     memory = t.memory(np.zeros(WARP + 1, np.uint32)).part(1)
     with t.when(t.thread < 3):
         memory.store(t.thread, t.thread)
@@ -93,7 +93,7 @@ OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,)}
 @pytest.mark.parametrize("name", ["barrier", "warp_barrier", *OPERATIONS])
 @pytest.mark.parametrize("active", [1, WARP, 2 * WARP])
 def test_operations_that_only_some_threads_reach_are_partial(name, active):
-    t = races.Watched(1, 2 * WARP, NONE)
+    t = races.Watched(1, 2 * WARP)
     arguments = (t.thread, *OPERATIONS[name]) if name in OPERATIONS else ()
     with t.when(t.thread < active):
         getattr(t, name)(*arguments)
