@@ -66,7 +66,7 @@ def proved(page):
     yield from (f"`{' '.join(block.split())}`" for at, _, block in BLOCKS if at == page)
     yield from (f"`{code}`" for row in ROW.findall(TEXTS[page]) for code in row[:3])
     for case in test_recipes.CASES:
-        at, _, _, prose, _ = case.values
+        at, _, _, prose, *_ = case.values
         said = " ".join(TEXTS[page].split())
         if at == page:
             for words in prose:

@@ -3,6 +3,7 @@
 import ast
 import contextlib
 import doctest
+import importlib.util
 import inspect
 import itertools
 import os
@@ -141,9 +142,10 @@ def test_a_fragment_runs(block, folder):
         on_gpu = jax.default_backend() == "gpu"
         exec(block if on_gpu else block.replace("cudnn", "xla"), names)
     else:
-        pytest.importorskip("jax2onnx")
-        exec(block, names)
-        assert (folder / "attend.onnx").exists()
+        converts = importlib.util.find_spec("jax2onnx")
+        function = re.search(r"^def .*?\n\n", block, re.M | re.S)[0]
+        exec(block if converts else function, names)
+        assert not converts or (folder / "attend.onnx").exists()
         # A call in the same process.
         assert names["attend"](jnp.ones((4, 4)))[0].tolist() == [1, 0, 0, 0]
     if "everywhere" in block:
