@@ -23,25 +23,24 @@ def plan_of(elements, lines=1, rows=None):
     return _nonzero_plan.plan_of(layout)
 
 
-def assert_finds(tensors, rank=1, size=None, columns=None, fill=0, kernel=ON_GPU):
+def assert_finds(tensors, rank=1, size=None, fill=0, kernel=ON_GPU):
     """Compares the results of a kernel, compiled anew, for batches with NumPy.
 
     Undefined rows may have anything.
     """
-    columns = columns or rank
-    static = {"rank": rank, "size": size, "columns": columns, "fill": fill}
+    static = {"rank": rank, "size": size, "columns": rank, "fill": fill}
     find = jax.jit(lambda x: kernel(x, **static)(x, **static))
     for x in tensors:
         x = x != 0
         sizes = x.shape[x.ndim - rank :]
         rows = math.prod(sizes) if size is None else size
         counts, coordinates = map(np.asarray, find(x))
-        results = coordinates.reshape(-1, rows, columns)
+        results = coordinates.reshape(-1, rows, rank)
         batch = x.reshape(-1, *sizes)
         for tensor, count, found in zip(batch, counts.ravel(), results, strict=True):
             expected = np.argwhere(tensor)
             assert count == len(expected)
-            expected = expected[:rows, -columns:]
+            expected = expected[:rows]
             np.testing.assert_array_equal(found[: len(expected)], expected)
             if fill is not None:
                 assert (found[len(expected) :] == fill).all()

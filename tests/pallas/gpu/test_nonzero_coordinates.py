@@ -22,15 +22,6 @@ from tests.pallas import blocks, lockstep
 from tests.pallas.nonzero import ON_GPU, assert_finds, by_kernel, lines, plan_of
 
 TILE = constants.TILE
-# How many rows a call asks for. There may be more than elements.
-ROWS = {
-    "one": lambda n: 1,
-    "some": lambda n: n // 4 + 1,
-    "half": lambda n: n // 2,
-    "all": lambda n: None,
-    "all but one": lambda n: n - 1,
-    "more": lambda n: 2 * n + 3,
-}
 
 # LONG LINES
 

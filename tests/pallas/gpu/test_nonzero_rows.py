@@ -1,4 +1,4 @@
-"""The rows of NONZERO_COORDINATES on a GPU: columns, fewer rows, more rows, the tail.
+"""The rows of NONZERO_COORDINATES on a GPU: short and long lines, columns, tails.
 
 The counts of `lines` cut the values that a warp stores at once.
 """
@@ -8,52 +8,58 @@ import math
 import numpy as np
 import pytest
 
-from dmljax.pallas.gpu import _nonzero_plan as constants
+from dmljax.pallas.gpu._nonzero_plan import TILE
 from tests.checks import slow
-from tests.pallas.gpu.test_nonzero_coordinates import ROWS
-from tests.pallas.nonzero import assert_finds, lines, plan_of
+from tests.pallas.nonzero import assert_finds, lines
 
-
-# A warp stores a fixed number of values at once: whole rows, or a part of a row.
-@pytest.mark.parametrize("columns", [3, *map(slow, (1, 2, 8))])
-def test_columns(columns):
-    """A column for each dimension but the first. The line has several chunks."""
-    sizes = [2, 3, 1, 2, 1, 2, 1][: columns - 1]
-    chunks = 2 * constants.CHUNK * constants.TILE
-    shape = (1, *sizes, chunks // math.prod(sizes) + 5)
-    tensors = [line.reshape(shape) for line in lines(math.prod(shape))]
-    assert_finds(tensors, rank=columns + 1, columns=columns)
+MOST = 2**32 - 1
+# How many rows a call asks for. There may be more than elements.
+ROWS = {
+    "one": lambda n: 1,
+    "some": lambda n: n // 4 + 1,
+    "half": lambda n: n // 2,
+    "all": lambda n: None,
+    "all but one": lambda n: n - 1,
+    "more": lambda n: 2 * n + 3,
+}
+# The sizes of a tensor, and the tensors. In short lines a group of threads has a line,
+# or a program has it and one chunk for each tile; the last tile is cut.
+SHORT = [
+    ((1,), 40),
+    ((16,), 70),
+    ((3, 11), 17),
+    ((100,), 9),
+    ((3, 9, 19), 3),
+    ((TILE,), 7),
+    ((3, 1733), 3),
+]
+# Long lines have several programs.
+LONG = (40_009,), 3
+COLUMNS = (1, 2, 3, 1, 2, 1, 2, 1700), 3
 
 
 @pytest.mark.parametrize(
-    ("name", "fill", "columns"),
+    ("shape", "batch", "name", "fill"),
     [
-        ("more", 2**32 - 1, 1),
-        slow("half", 7, 1),
-        slow("one", 0, 1),
-        slow("all but one", 0, 1),
-        slow("half", 3, 3),
-        slow("more", 3, 3),
-        slow("half", None, 1),
-        slow("more", None, 1),
+        (*SHORT[2], "some", 7),
+        (*SHORT[-1], "some", 0),
+        ((1, 3, 2, 2999), 1, "half", 3),
+    ]
+    + [slow(*tensors, "some", MOST) for tensors in (*SHORT, COLUMNS)]
+    + [slow(*tensors, "all", 0) for tensors in (*SHORT, COLUMNS)]
+    + [slow(*tensors, "more", None) for tensors in SHORT[::3]]
+    + [
+        slow(*LONG, *more)
+        for more in zip(ROWS, (0, 7, None, 0, None, MOST), strict=True)
     ],
 )
-def test_rows(name, fill, columns):
-    """A line has several programs. The share of the last program is cut."""
-    elements = constants.WARPS * constants.CHUNK * constants.TILE + 600
-    shape = (2, 3, elements // 6) if columns == 3 else (elements,)
+def test_rows(shape, batch, name, fill):
+    """Sparse, dense, empty and full lines side by side, each with a tail of its own.
+
+    A line may have more non-zeros than rows, and the next line fewer.
+    """
     elements = math.prod(shape)
-    assert plan_of(elements).programs > 1
-    tensors = [line.reshape(shape) for line in lines(elements)]
-    assert_finds(tensors, rank=len(shape), size=ROWS[name](elements), fill=fill)
-
-
-@pytest.mark.parametrize(
-    ("name", "cut"), [("half", 9), *(slow(*c) for c in (("all", 1), ("one", 9)))]
-)
-def test_rows_of_long_lines(name, cut):
-    """Each line has a tail of its own, and begins at an aligned address or not."""
-    elements = constants.WARPS * constants.CHUNK * constants.TILE + cut
-    of_line = lines(elements)
-    batches = (np.stack(of_line[i : i + 3]) for i in range(0, len(of_line) - 2, 2))
-    assert_finds(batches, size=ROWS[name](elements))
+    found = np.reshape(lines(elements), (-1, *shape))
+    starts = range(0, len(found), batch)
+    batches = (np.resize(np.roll(found, -i, 0), (batch, *shape)) for i in starts)
+    assert_finds(batches, rank=len(shape), size=ROWS[name](elements), fill=fill)
