@@ -15,6 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from dmljax import DataType, DescriptorError, TensorDesc, create_operator
+from dmljax._directml.support import SupportTable
 from dmljax._operators import OPERATORS
 from tests.sharded import Case
 
@@ -225,15 +226,13 @@ class Described(NamedTuple):
     Attributes:
       example: a valid descriptor of small tensors, of one type if possible, and of
         floats if the operator is linear.
-      fields: the fields of the C struct, in their order.
-      table: the support table, by feature level.
+      table: the support table. The types have their names.
       make: makes a valid descriptor at random, from a Maker of `tests.fuzz`.
       oracle: `(desc, *arrays) -> outputs` in NumPy. All tensors are packed.
     """
 
     example: Any
-    fields: str
-    table: dict[str, dict[str, tuple[int, int, str]]]
+    table: SupportTable
     make: Callable
     oracle: Callable
 

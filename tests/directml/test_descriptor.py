@@ -26,20 +26,13 @@ from dmljax import (
     create_operator,
 )
 from dmljax._directml.struct import fields_of
-from dmljax._operators import DESCRIPTORS
 from tests.checks import assert_refused
 from tests.samples import created, tensor
-from tests.subjects import DESCRIBED, diagonal_matrix1, padding
+from tests.subjects import diagonal_matrix1, padding
 
 FILL = diagonal_matrix1.DESC
 PAD = padding.DESC
 REAL = "it must be a real number that a floating-point type holds"
-
-
-@pytest.mark.parametrize("name", DESCRIBED)
-def test_fields_are_those_of_the_struct(name):
-    assert DESCRIPTORS[name].operator == name
-    assert list(fields_of(DESCRIPTORS[name])) == DESCRIBED[name].fields.split()
 
 
 def test_a_descriptor_is_a_value():

@@ -190,23 +190,24 @@ VIEW = {"name": "in", "elementOffset": 1}
 @pytest.mark.parametrize(
     ("data_type", "values", "more", "expected"),
     [
-        ("UINT8", [9, 9, 1, 0, 2, 0], {"elementCount": 2, WIDTH: 2}, [1, 2]),
+        ("UINT8", [9, 9, 1, 0, 2, 0], {"elementCount": 2, WIDTH: 2}, [1, 8, 2]),
         # Fault: elements are read at once, although the first begins in another.
-        ("UINT16", [256, 512, 0], {WIDTH: 1}, [1, 2]),
+        ("UINT16", [256, 512, 0], {WIDTH: 1}, [1, 8, 2]),
         # Fault: elements are read at once, although the last two are rounded bytes.
-        ("UINT16", [9, 9, 1], {"elementOffset": 2}, [1, 0]),
+        ("UINT16", [9, 9, 1], {"elementOffset": 2}, [1, 8, 0]),
     ],
 )
 def test_a_tensor_in_a_buffer(data_type, values, more, expected):
     """The tensor has two elements of UINT16, in at least 4 bytes.
 
-    The fuzzer has resources of other types, and offsets.
+    The elements of the output have a gap, which keeps its values.
     """
-    resources = {"in": m.data(data_type, values), "out": m.zeros("UINT16", 2)}
+    resources = {"in": m.data(data_type, values), "out": m.data("UINT16", [7, 8, 9])}
     pad = m.pad((2,), (0,), (0,), data_type="UINT16")
     dispatch = m.dispatch("pad", InputTensor=[VIEW | more], OutputTensor="out")
     source = m.model(resources, {"pad": pad}, dispatch)
     source = m.edited(source, "pad.desc.InputTensor.TotalTensorSizeInBytes", 4)
+    source = m.edited(source, "pad.desc.OutputTensor.Strides", [2])
     assert dmljax.run_model(source)["out"].tolist() == expected
 
 

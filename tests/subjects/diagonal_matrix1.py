@@ -7,6 +7,7 @@ import numpy as np
 
 import dmljax
 from dmljax import DataType, DescriptorError
+from dmljax._directml.support import support_table
 from tests import oracles
 from tests.samples import (
     INT32_MIN,
@@ -226,16 +227,13 @@ SUBJECT = Subject(
     descriptors={
         "DIAGONAL_MATRIX1": Described(
             example=DESC,
-            fields="InputTensor OutputTensor ValueDataType Value DiagonalFillBegin "
-            "DiagonalFillEnd",
-            table=tables.matrices(V5_1=(2, 4, tables.ALL)),
+            table=support_table("InputTensor OutputTensor", V5_1=(2, 4, tables.ALL)),
             make=_make1,
             oracle=_expected1,
         ),
         "DIAGONAL_MATRIX": Described(
             example=OLD,
-            fields="OutputTensor Offset Value",
-            table=tables.table(
+            table=support_table(
                 "OutputTensor",
                 V2_0=(4, 4, tables.FLOATS),
                 V2_1=(4, 4, tables.SMALL),

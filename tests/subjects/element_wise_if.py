@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
+from dmljax._directml.support import support_table
 from tests.samples import (
     Described,
     Sample,
@@ -142,8 +143,7 @@ SUBJECT = Subject(
     descriptors={
         "ELEMENT_WISE_IF": Described(
             example=DESC,
-            fields="ConditionTensor ATensor BTensor OutputTensor",
-            table=tables.table(
+            table=support_table(
                 "ConditionTensor",
                 "ATensor BTensor OutputTensor",
                 V2_0=(4, 4, "UINT8", "FLOAT16"),

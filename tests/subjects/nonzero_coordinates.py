@@ -240,8 +240,10 @@ SUBJECT = Subject(
     descriptors={
         "NONZERO_COORDINATES": Described(
             example=DESC,
-            fields="InputTensor OutputCountTensor OutputCoordinatesTensor",
-            table={"V3_0": _tensors((4, 5), (4, 5)), "V4_0": _tensors((1, 8), (2, 8))},
+            table={
+                dmljax.FeatureLevel.V3_0: _tensors((4, 5), (4, 5)),
+                dmljax.FeatureLevel.V4_0: _tensors((1, 8), (2, 8)),
+            },
             make=_make,
             oracle=_expected,
         )

@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 
 import dmljax
+from dmljax._directml.support import support_table
 from tests.samples import Described, Sample, Subject, Wrong, shape_of_rank, tensor
 from tests.sharded import Case, array
 from tests.subjects import tables
@@ -204,8 +205,7 @@ SUBJECT = Subject(
     descriptors={
         "ONE_HOT": Described(
             example=DESC,
-            fields="IndicesTensor ValuesTensor OutputTensor Axis",
-            table=tables.table(
+            table=support_table(
                 "IndicesTensor",
                 "ValuesTensor OutputTensor",
                 V2_0=(4, 4, "UINT32", tables.FLOATS),

@@ -7,6 +7,7 @@ import numpy as np
 
 import dmljax
 from dmljax import PaddingMode as Mode
+from dmljax._directml.support import support_table
 from tests import oracles
 from tests.samples import (
     NUMPY,
@@ -255,9 +256,8 @@ SUBJECT = Subject(
     descriptors={
         "PADDING": Described(
             example=DESC,
-            fields="InputTensor OutputTensor PaddingMode PaddingValue DimensionCount "
-            "StartPadding EndPadding",
-            table=tables.matrices(
+            table=support_table(
+                "InputTensor OutputTensor",
                 V1_0=(4, 5, tables.FLOATS),
                 V2_1=(4, 5, tables.SMALL),
                 V3_1=(1, 8, tables.SMALL),
@@ -268,9 +268,7 @@ SUBJECT = Subject(
         ),
         "PADDING1": Described(
             example=TYPED,
-            fields="InputTensor OutputTensor PaddingMode PaddingValueDataType "
-            "PaddingValue DimensionCount StartPadding EndPadding",
-            table=tables.matrices(V5_0=(1, 8, tables.ALL)),
+            table=support_table("InputTensor OutputTensor", V5_0=(1, 8, tables.ALL)),
             make=_make1,
             oracle=_expected1,
         ),
