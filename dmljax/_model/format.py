@@ -45,8 +45,11 @@ def reporting(failure: str, *errors: type[Exception]) -> Iterator[None]:
     except ModelError:  # is a ValueError, too
         raise
     except errors as error:
-        # Pillow writes "<... object at 0x...>" where a file has no name.
-        text = re.sub(r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>", "", str(error))
+        # Pillow writes "<... object at 0x...>" where a file has no name. For an integer
+        # of thousands of digits, Python advises a call of its own function.
+        text = re.sub(
+            r"\s*<[^<>]* object at 0x[0-9a-fA-F]+>|; use sys.*", "", str(error)
+        )
         reason = getattr(error, "strerror", None) or text or type(error).__name__
         raise ModelError(f"{failure}: {one_line(reason).rstrip('.')}.") from error
 

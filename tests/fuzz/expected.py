@@ -27,11 +27,6 @@ def random_inputs(generator, desc):
     return arrays
 
 
-def logical_outputs(desc, inputs):
-    """Computes the outputs by the oracle of the operator."""
-    return list(map(np.asarray, DESCRIBED[desc.operator].oracle(desc, *inputs)))
-
-
 def outputs(desc, arrays):
     """Returns the operator's expected outputs, laid out by their strides."""
     inputs = [
@@ -39,10 +34,9 @@ def outputs(desc, arrays):
         for tensor, array in zip(desc.input_tensors().values(), arrays, strict=True)
     ]
     outputs = []
-    for value, tensor in zip(
-        logical_outputs(desc, inputs), desc.output_tensors().values(), strict=True
-    ):
-        shaped = value.reshape(tensor.sizes)
+    results = DESCRIBED[desc.operator].oracle(desc, *inputs)
+    for value, tensor in zip(results, desc.output_tensors().values(), strict=True):
+        shaped = np.reshape(value, tensor.sizes)
         if tensor.strides is not None:
             length = tensor.buffer_length
             shaped = oracles.strided_write(shaped, tensor.strides, length)

@@ -1,4 +1,4 @@
-"""dmljax.numpy beside jax.numpy, by random calls: types, weak types and values."""
+"""dmljax.numpy beside jax.numpy, by random arrays: types, weak types and values."""
 
 import warnings
 
@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import dmljax.numpy as dnp
 from tests.checks import assert_alike
-from tests.samples import NUMPY as MODES
+from tests.doors import DOORS
 
 pytestmark = pytest.mark.slow
 
@@ -25,65 +25,46 @@ NUMBERS = st.sampled_from(
         *(float("nan"), float("inf"), -float("inf"), True, False),
     ]
 )
+FILLS = [-1, 9, np.uint8(7), np.int8(-1), np.uint32(9), np.int16(7), True]
+RESULTS = [None, bool, float, int, "bfloat16"]
+CALLS = [call for call in DOORS if call[0].__module__ == "dmljax.numpy"]
 
 
 @st.composite
-def arrays(draw, sizes=(2, 3)):
-    """An array of NumPy or JAX, of any type, weak or not."""
+def arrays(draw, sizes):
+    """An array of NumPy or JAX, of any type, weak or not, or a number."""
     dtype = draw(st.sampled_from(TYPES.split()))
     count = int(np.prod(sizes))
     numbers = draw(st.lists(NUMBERS, min_size=count, max_size=count))
     with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
         array = np.array(numbers, np.float64).astype(dtype).reshape(sizes)
-    weak = jnp.full(sizes, draw(NUMBERS))
+    weak = numbers[0] if not sizes else jnp.full(sizes, numbers[0])
     return draw(st.sampled_from([array, jax.device_put(array), weak]))
-
-
-PAIRS = st.tuples(NUMBERS, NUMBERS)
-CONSTANTS = NUMBERS | PAIRS | st.tuples(PAIRS, PAIRS) | arrays(())
-CHOSEN = {"size": st.integers(1, 6), "fill_value": NUMBERS | arrays(())}
-FILLS = [None, -1, 9, np.uint8(7), np.int8(-1), np.uint32(9), np.int16(7), True]
-FOUND = {"size": st.integers(0, 6), "fill_value": st.sampled_from(FILLS)}
-TRIANGLE = {"k": st.integers(-3, 3)}
-# The arguments of each function, besides one array of the usual sizes.
-ARGUMENTS = {
-    "pad": {
-        "pad_width": st.sampled_from([0, 1, (1, 2), ((1, 0), (2, 4))]),
-        "mode": st.sampled_from(MODES),
-    },
-    **dict.fromkeys(["tril", "triu"], TRIANGLE),
-    "one_hot": {
-        # jax.nn.one_hot gives two ones if the type of the indices can't count the
-        # classes (test_numpy.py): int8 counts to 127, and bfloat16 to 256.
-        "num_classes": st.sampled_from([0, 1, 3, 100]),
-        "dtype": st.sampled_from([None, bool, float, int, "bfloat16"]),
-        "axis": st.sampled_from([0, 1, -1]),
-    },
-    **dict.fromkeys(["extract", "compress"], CHOSEN),
-    **dict.fromkeys(["argwhere", "flatnonzero", "nonzero", "where"], FOUND),
-}
-SIZES = {"one_hot": [(4,)], "extract": [(6,), (2, 3)], "compress": [(6,), (2, 3)]}
 
 
 @st.composite
 def calls(draw):
-    """The name of a function, its arrays, and its other arguments."""
-    name = draw(st.sampled_from(dnp.__all__))
-    given = [draw(arrays(sizes)) for sizes in SIZES.get(name, [(2, 3)])]
-    options = draw(st.fixed_dictionaries(ARGUMENTS[name]))
-    if options.get("mode") == "constant":
-        options["constant_values"] = draw(CONSTANTS)
-    return name, given, options
+    """A call of the table with other arrays and other numbers."""
+    function, *given = draw(st.sampled_from(CALLS))
+    leaves, tree = jax.tree.flatten(given)
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, np.integer):
+            leaves[i] = draw(st.sampled_from(FILLS))
+        elif isinstance(leaf, (np.ndarray, np.floating)):
+            leaves[i] = draw(arrays(leaf.shape))
+    arguments, options = jax.tree.unflatten(tree, leaves)
+    if function is dnp.one_hot:
+        options["dtype"] = draw(st.sampled_from(RESULTS))
+    return function, arguments, options
 
 
-def outcome(library, call, jitted):
+def outcome(function, call, jitted):
     """The results, or the error."""
-    name, given, options = call
-    function = getattr(library, name, jax.nn.one_hot)
+    _, arguments, options = call
     run = jax.jit if jitted else lambda call: call
     try:
         with warnings.catch_warnings(action="ignore"):
-            return run(lambda: function(*given, **options))()
+            return run(lambda: function(*arguments, **options))()
     except (TypeError, ValueError, OverflowError) as error:
         return error
 
@@ -91,8 +72,10 @@ def outcome(library, call, jitted):
 @pytest.mark.usefixtures("standard_promotion")
 @hypothesis.given(calls(), st.booleans(), st.booleans())
 def test_random_calls(call, jitted, x64):
+    ours, *_ = call
+    theirs = getattr(jnp, ours.__name__, jax.nn.one_hot)
     with jax.enable_x64(x64):
-        expected, found = (outcome(library, call, jitted) for library in (jnp, dnp))
+        expected, found = (outcome(each, call, jitted) for each in (theirs, ours))
     # dmljax.numpy takes some numbers that jax.numpy refuses.
     hypothesis.assume(not isinstance(expected, Exception))
     if isinstance(found, Exception):

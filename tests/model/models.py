@@ -7,6 +7,8 @@ import operator
 import pytest
 
 import dmljax
+from dmljax import PaddingDesc, PaddingMode
+from tests import samples
 
 
 def data(data_type, values, **more):
@@ -31,16 +33,16 @@ def tensor(data_type, *sizes, **more):
 
 def pad(sizes=(3,), start=(1,), end=(1,), mode="EDGE", data_type="FLOAT32"):
     padded = [sum(parts) for parts in zip(start, sizes, end, strict=True)]
-    desc = {
-        "InputTensor": tensor(data_type, *sizes),
-        "OutputTensor": tensor(data_type, *padded),
-        "PaddingMode": mode,
-        "PaddingValue": 0,
-        "DimensionCount": len(sizes),
-        "StartPadding": list(start),
-        "EndPadding": list(end),
-    }
-    return {"type": "DML_OPERATOR_PADDING", "desc": desc}
+    desc = PaddingDesc(
+        samples.tensor(data_type, *sizes),
+        samples.tensor(data_type, *padded),
+        PaddingMode[mode],
+        0,
+        len(sizes),
+        start,
+        end,
+    )
+    return desc.to_json()
 
 
 def dispatch(dispatchable, **bindings):

@@ -40,7 +40,7 @@ def refusal(content):
         (b"[1]\n/*/", "the comment has no end: line 2 column 1 "),
         (b'["open // ]', "Unterminated string starting at: line 1 column 2"),
         (b"[NaN]", 'NaN is not a number in JSON; write "nan" or "inf".'),
-        (b"1" * 5000, "Exceeds the limit (4300 digits) for integer string"),
+        (b"1" * 5000, "integer string conversion: value has 5000 digits."),
         (b'{"a": 1, "b": 2, "a": 3}', "the name 'a' occurs twice in one object."),
         (b'{"\xff', "can't decode byte 0xff in position 2: invalid"),
     ],

@@ -69,18 +69,14 @@ def pad_rows(x, pads, mode, **options):
 def _padded(maker):
     """The two tensors and the mode of a descriptor, and its paddings behind a count."""
     sizes = maker.sizes(most=20)
-    start = [0] * len(sizes)
-    end = [0] * len(sizes)
-    padded = list(sizes)
-    for axis, size in enumerate(sizes):
-        others = int(np.prod(padded)) // size
-        most = max(150 // others - size, 0)
-        for pads in (start, end):
-            pads[axis] = min(maker.random.choice((0, 0, 1, 2, 3, 9)), most // 2)
-        padded[axis] = size + start[axis] + end[axis]
-    tensors = maker.tensors(tables.ALL, sizes, tuple(padded))
+    rank = len(sizes)
+    start, end = [0] * rank, [0] * rank
+    for axis in maker.random.sample(range(rank), min(rank, 2)):
+        start[axis], end[axis] = maker.random.choices((0, 1, 2, 3, 9), k=2)
+    padded = tuple(map(sum, zip(sizes, start, end, strict=True)))
+    tensors = maker.tensors(tables.ALL, sizes, padded)
     mode = maker.random.choice(list(Mode))
-    return *tensors, mode, (len(sizes), tuple(start), tuple(end))
+    return *tensors, mode, (rank, start, end)
 
 
 def _make(maker):
@@ -108,24 +104,10 @@ def _expected(desc, x):
 
 
 DESC = dmljax.PaddingDesc(
-    input_tensor=tensor("FLOAT32", 2, 3),
-    output_tensor=tensor("FLOAT32", 3, 5),
-    padding_mode=Mode.EDGE,
-    padding_value=0.0,
-    dimension_count=2,
-    start_padding=(1, 0),
-    end_padding=(0, 2),
+    tensor("FLOAT32", 2, 3), tensor("FLOAT32", 3, 5), Mode.EDGE, 0.0, 2, (1, 0), (0, 2)
 )
-TYPED = dmljax.Padding1Desc(
-    input_tensor=tensor("INT32", 2),
-    output_tensor=tensor("INT32", 3),
-    padding_mode=Mode.CONSTANT,
-    padding_value_data_type=dmljax.DataType.INT32,
-    padding_value=1,
-    dimension_count=1,
-    start_padding=(0,),
-    end_padding=(1,),
-)
+WHOLE = tensor("INT32", 2), tensor("INT32", 3), Mode.CONSTANT, dmljax.DataType.INT32
+TYPED = dmljax.Padding1Desc(*WHOLE, 1, 1, (0,), (1,))
 
 # SAMPLES
 
