@@ -60,9 +60,12 @@ def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
     ' FLOAT64 does not hold every value of INT64: cho'
     """
     fits = np.can_cast(dtype, wanted)
-    # NumPy says that float64 holds each int64, and a float8 each int8.
+    # NumPy says that float64 holds each int64, a float8 each int8, and every type of a
+    # byte each float8.
     if fits and is_integer(dtype) and not is_integer(wanted):
         fits = bool(jnp.iinfo(dtype).bits <= jnp.finfo(wanted).nmant + 1)
+    elif jnp.issubdtype(dtype, np.floating):
+        fits = fits and dtype.itemsize < wanted.itemsize
     if fits:
         return f" Write {name}.astype('{wanted}')."
     return (

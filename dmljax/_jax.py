@@ -106,21 +106,16 @@ def is_local(context: Context) -> bool:
     """Whether XLA leaves these arrays whole.
 
     XLA divides nothing in a program for one device, in the body of a shard_map over all
-    axes, and where all mesh axes are explicit and divide none of these arrays.
+    axes, and where all mesh axes are explicit: the operands of a primitive are whole
+    along these (`OperatorPrimitive.__call__`).
     """
     if _read("devices", context) == 1:
         return True
     # The number of devices counts the devices of a shard_map as well. Inside a
     # shard_map, and with explicit axes, the types show what is left to divide.
-    shardings = [array.sharding for array in types_of(context)]
-    return all(
-        # XLA may also divide an array without a mesh, whose mesh has no axis types, and
-        # along automatic axes.
-        sharding.mesh.axis_types
-        and AxisType.Auto not in sharding.mesh.axis_types
-        and not any(sharding.spec)
-        for sharding in shardings
-    )
+    kinds = [array.sharding.mesh.axis_types for array in types_of(context)]
+    # XLA may also divide an array without a mesh, which has no kinds of axes.
+    return all(each and AxisType.Auto not in each for each in kinds)
 
 
 def why_divided(context: Context) -> str | None:

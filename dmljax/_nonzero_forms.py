@@ -34,7 +34,6 @@ from dmljax._types import (
     constant,
     index_mode,
     packed_strides,
-    x64_mode_of,
 )
 
 BIT_WORD = 32  # the elements of a bit word
@@ -65,13 +64,12 @@ def is_nonzero(x: Array) -> Array:
     zeros = zeros[zeros == 0]
     # A float of 4 bits takes a byte in NumPy. The pattern also fits `bits`, a uint4.
     patterns = np.unique(zeros.view(f"uint{8 * x.dtype.itemsize}"))
-    with x64_mode_of(x):
-        bits = as_bits(x)
-        nonzero = lax.full_like(bits, True, bool)
-        for pattern in patterns.tolist():
-            differs = lax.ne(bits, bits.dtype.type(pattern))
-            nonzero = lax.bitwise_and(nonzero, differs)
-        return nonzero
+    bits = as_bits(x)
+    nonzero = lax.full_like(bits, True, bool)
+    for pattern in patterns.tolist():
+        differs = lax.ne(bits, bits.dtype.type(pattern))
+        nonzero = lax.bitwise_and(nonzero, differs)
+    return nonzero
 
 
 def unravel(offset: Array, sizes: tuple[int, ...]) -> Array:

@@ -24,7 +24,7 @@ from jax import Array, lax
 
 from dmljax._check import surely_le
 from dmljax._jax import VERSION
-from dmljax._types import Outputs, as_bits, constant, index_mode, x64_mode_of
+from dmljax._types import Outputs, as_bits, constant, index_mode
 
 # The padding before or after each of the last axes. The axes of a batch come first, and
 # have no entry.
@@ -314,17 +314,15 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
     is_complex = x.dtype.kind == "c"  # JAX does not cast complex numbers to bits
     if static["mode"] is PaddingMode.CONSTANT or is_complex:
         return by_axes(write_strips, x, *value, **static)
-    with x64_mode_of(x):
-        # We pad bits: XLA for CPUs copies them, but converts bfloat16 to float32 and
-        # back.
-        (bits,) = by_axes(write_strips, as_bits(x), **static)
-        # At the end of a program, XLA for GPUs makes a kernel of each update. We add an
-        # xor with 0, which changes no bits, and XLA fuses all updates with it. The
-        # barrier hides the 0: XLA would remove an xor with a known 0
-        # (docs/development/lab_notes.md, "Strips over automatic axes").
-        zero = lax.optimization_barrier(lax.full((), 0, bits.dtype))
-        bits = lax.bitwise_xor(bits, lax.broadcast(zero, bits.shape))
-        return (lax.bitcast_convert_type(bits, x.dtype),)
+    # We pad bits: XLA for CPUs copies them, but converts bfloat16 to float32 and back.
+    (bits,) = by_axes(write_strips, as_bits(x), **static)
+    # At the end of a program, XLA for GPUs makes a kernel of each update. We add an xor
+    # with 0, which changes no bits, and XLA fuses all updates with it. The barrier hides
+    # the 0: XLA would remove an xor with a known 0 (docs/development/lab_notes.md,
+    # "Strips over automatic axes").
+    zero = lax.optimization_barrier(lax.full((), 0, bits.dtype))
+    bits = lax.bitwise_xor(bits, lax.broadcast(zero, bits.shape))
+    return (lax.bitcast_convert_type(bits, x.dtype),)
 
 
 def join(

@@ -14,6 +14,7 @@ says why nothing simpler is enough. JAX describes the rules of a primitive
 (https://docs.jax.dev/en/latest/jax-primitives.html).
 """
 
+import contextlib
 import dataclasses
 import functools
 import itertools
@@ -35,12 +36,13 @@ from dmljax._jax import (
     Context,
     is_local,
     lower,
+    types_of,
     varying_alike,
     varying_keyword,
     whole_mesh,
 )
 from dmljax._sharding import Division, explicit_mesh, over_explicit_mesh
-from dmljax._types import Form, Outputs
+from dmljax._types import WIDE, Form, Outputs
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -125,7 +127,11 @@ class OperatorPrimitive:
             form = self.on_platform.get(platform, self.xla)
         form = self.kernel(platform, context, **static) or form
         static.pop("implementation", None)
-        return lower(form, context, *operands, **static)
+        # JAX may lower a program with 64-bit elements outside of its x64 mode: after the
+        # context of the trace has ended.
+        is_wide = any(x.dtype in WIDE for x in types_of(context))
+        with jax.enable_x64(True) if is_wide else contextlib.nullcontext():
+            return lower(form, context, *operands, **static)
 
     def _evaluate(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for concrete arrays.

@@ -56,15 +56,6 @@ def constant(value: Any, dtype: np.dtype | type) -> Array | np.ndarray:
         return jnp.asarray(array)
 
 
-def x64_mode_of(array: Array) -> Any:
-    """Makes a context in which JAX has the type of this array.
-
-    JAX may lower a form with 64-bit elements outside of its x64 mode: in another
-    thread, or after the context of the trace has ended.
-    """
-    return jax.enable_x64(True) if array.dtype in WIDE else contextlib.nullcontext()
-
-
 @contextlib.contextmanager
 def index_mode(*sizes: int) -> Iterator[np.dtype]:
     """Makes a context for indices up to these sizes, and yields the type of indices.

@@ -382,6 +382,8 @@ def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
         # These numbers have a type of their own, which differs from the tensor's.
         ("float32", [np.float16(1), np.int32(1)], "both must be the same"),
         ("int32", [np.int8(1), np.uint32(1), np.float32(2.5)], "both must be the same"),
+        # Fault: the advice to lose 0.5.
+        ("int4", [np.array(0.5, jnp.float8_e4m3fn)], "INT4 does not hold every value"),
     ],
 )
 def test_numbers_that_the_type_does_not_hold(dtype, numbers, text):

@@ -259,9 +259,10 @@ def test_the_table_is_complete():
     assert set(_jax.UNDOCUMENTED) == tested | {"export", "compute capability"}
 
 
-def test_versions_of_jax_with_kernels_for_gpus():
-    is_new = jax.__version_info__ >= (0, 10, 2)
-    assert (_jax.code_per_thread() is not None) == is_new
+def test_versions_of_jax_with_kernels_for_gpus(monkeypatch):
+    assert (_jax.code_per_thread() is not None) == (_jax.VERSION >= (0, 10, 2))
+    monkeypatch.setattr(_jax, "VERSION", (0, 10, 1))
+    assert _jax.code_per_thread() is None
 
 
 @pytest.mark.parametrize(("name", "use"), ERRORS)

@@ -18,7 +18,7 @@ from dmljax._nonzero_coordinates import NONZERO_COORDINATES
 from dmljax._padding import PADDING
 from dmljax._primitive import OperatorPrimitive
 from dmljax._sharding import Division
-from tests.checks import lowered, struct
+from tests.checks import assert_same, lowered, struct
 from tests.meshes import sharding_of
 from tests.subjects import SUBJECTS
 
@@ -78,6 +78,17 @@ def test_a_program_names_the_operator(name):
     assert (f"dmljax_{name}" in str(jaxpr)) == bool(SUBJECTS[name].primitive)
     text = jax.jit(sample.run).lower(*sample.arrays()).as_text(debug_info=True)
     assert f"dmljax.{name}" in text
+
+
+@pytest.mark.parametrize("mesh", ["1", "8"])
+def test_64_bits_are_lowered_outside_of_x64_mode(mesh):
+    """A program may be lowered after the context of its trace has ended."""
+    pull = jax.grad(lambda x: jnp.sum(dmljax.padding(x, (1,), (7,), mode="wrap") ** 2))
+    with jax.enable_x64(True):
+        x = jax.device_put(np.arange(16.0), sharding_of(mesh, P("a")))
+        traced = jax.jit(pull).trace(x)
+        expected = pull(x)
+    assert_same(traced.lower().compile()(x), expected)
 
 
 # MANY DEVICES
