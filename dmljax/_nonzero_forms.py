@@ -67,7 +67,7 @@ def is_nonzero(x: Array) -> Array:
     bits = as_bits(x)
     nonzero = lax.full_like(bits, True, bool)
     for pattern in patterns.tolist():
-        differs = lax.ne(bits, bits.dtype.type(pattern))
+        differs = lax.ne(bits, constant(pattern, bits.dtype))
         nonzero = lax.bitwise_and(nonzero, differs)
     return nonzero
 

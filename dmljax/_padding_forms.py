@@ -317,9 +317,9 @@ def pad_strips(x: Array, *value: Array, **static: Any) -> Outputs:
     # We pad bits: XLA for CPUs copies them, but converts bfloat16 to float32 and back.
     (bits,) = by_axes(write_strips, as_bits(x), **static)
     # At the end of a program, XLA for GPUs makes a kernel of each update. We add an xor
-    # with 0, which changes no bits, and XLA fuses all updates with it. The barrier hides
-    # the 0: XLA would remove an xor with a known 0 (docs/development/lab_notes.md,
-    # "Strips over automatic axes").
+    # with 0, which changes no bits, and XLA fuses all updates with it. The barrier
+    # hides the 0: XLA would remove an xor with a known 0
+    # (docs/development/lab_notes.md, "Strips over automatic axes").
     zero = lax.optimization_barrier(lax.full((), 0, bits.dtype))
     bits = lax.bitwise_xor(bits, lax.broadcast(zero, bits.shape))
     return (lax.bitcast_convert_type(bits, x.dtype),)

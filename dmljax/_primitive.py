@@ -127,8 +127,8 @@ class OperatorPrimitive:
             form = self.on_platform.get(platform, self.xla)
         form = self.kernel(platform, context, **static) or form
         static.pop("implementation", None)
-        # JAX may lower a program with 64-bit elements outside of its x64 mode: after the
-        # context of the trace has ended.
+        # JAX may lower 64-bit elements outside of its x64 mode: after the context of
+        # the trace has ended.
         is_wide = any(x.dtype in WIDE for x in types_of(context))
         with jax.enable_x64(True) if is_wide else contextlib.nullcontext():
             return lower(form, context, *operands, **static)
