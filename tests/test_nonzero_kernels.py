@@ -19,7 +19,6 @@ from tests.test_primitive import FORMS, TOY, chosen, form, forms_in, shard
 
 LEAST = 8  # the fewest elements for the GPU kernel by default
 SEARCH = dataclasses.replace(TOY, kernel=_nonzero_kernels.choose_kernel)
-DEFAULT = partial(SEARCH, implementation=None)
 ASKED = partial(SEARCH, implementation="pallas")
 
 
@@ -51,20 +50,20 @@ def kernels(monkeypatch):
     ],
 )
 def test_the_default_looks_at_the_largest_operand_or_output(size, times, expected):
-    assert chosen("cuda", times, DEFAULT, size) == expected
-    assert chosen("tpu", times, DEFAULT, size) == "definition"
+    assert chosen("cuda", times, SEARCH, size) == expected
+    # The kernel for TPUs never ran on one.
+    assert chosen("tpu", times, SEARCH, size) == "definition"
     # Fault: the kernel runs although XLA's form was asked for.
-    assert chosen("cuda", times, partial(SEARCH, implementation="xla"), size) == (
-        "definition"
-    )
+    by_xla = partial(SEARCH, implementation="xla")
+    assert chosen("cuda", times, by_xla, size) == "definition"
 
 
 def test_a_call_outside_of_jit_runs_the_same_code(monkeypatch):
     """As if a CPU had a kernel by default."""
     monkeypatch.setitem(_nonzero_kernels.KERNELS, "cpu", kernel)
     monkeypatch.setitem(_nonzero_kernels.DEFAULT_MIN_ELEMENTS, "cpu", LEAST)
-    search = dataclasses.replace(SEARCH)  # JAX has compiled nothing of it
-    call = partial(search, times=1, implementation=None)
+    # JAX has compiled nothing of another primitive.
+    call = partial(dataclasses.replace(SEARCH), times=1)
     for size, expected in (LEAST, "kernel"), (LEAST - 1, "for CPUs"):
         x = np.linspace(1, 2, size, dtype="f4")
         (alone,) = call(x)
@@ -78,10 +77,10 @@ def test_sizes_that_the_kernel_refuses_run_in_xla_by_default(monkeypatch):
     monkeypatch.setitem(_nonzero_kernels.KERNELS, "cuda", lambda flags, **static: None)
     x = struct(np.float32, LEAST)
     with pytest.raises(DescriptorError, match=r"can't count .* of sizes \{8\}; use"):
-        lowered(by_kernel, x, platform="cuda")
-    text = lowered(dmljax.nonzero_coordinates, x, platform="cuda")
+        lowered(by_kernel, x)
+    text = lowered(dmljax.nonzero_coordinates, x)
     xla = partial(dmljax.nonzero_coordinates, implementation="xla")
-    assert text.count("scatter") == lowered(xla, x, platform="cuda").count("scatter")
+    assert text.count("scatter") == lowered(xla, x).count("scatter")
 
 
 # A KERNEL BY REQUEST
@@ -93,17 +92,14 @@ def assert_refused(message, platform="cuda", **options):
         chosen(platform, toy=ASKED, **options)
 
 
-@pytest.mark.parametrize(
-    ("platform", "name"),
-    [("rocm", "this platform"), ("cpu", "the pl.* 'cpu'")],
-)
-def test_other_platforms_have_no_kernel(platform, name):
-    assert_refused(f"no kernel for {name}; .*None or 'xla'", platform)
+def test_other_platforms_have_no_kernel():
+    for platform, name in ("rocm", "this platform"), ("cpu", "the pl.* 'cpu'"):
+        assert_refused(f"no kernel for {name}; .*None or 'xla'", platform)
 
 
 def test_a_jax_without_code_per_thread_has_no_kernel_for_gpus(monkeypatch):
     monkeypatch.setattr(_nonzero_kernels, "code_per_thread", lambda: None)
-    assert chosen("cuda", toy=DEFAULT) == "definition"
+    assert chosen("cuda", toy=SEARCH) == "definition"
     assert_refused("jax.experimental.pallas.mosaic_gpu as JAX .*; .*None or 'xla'")
     # Fault: a kernel for a TPU needs it, too.
     assert chosen("tpu", toy=ASKED) == "kernel"
@@ -114,7 +110,7 @@ def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
     """Then it runs for any size."""
     monkeypatch.setattr(_nonzero_kernels, "compute_capability", lambda: found)
     by_default = "kernel" if found >= (9, 0) else "definition"
-    assert chosen("cuda", toy=DEFAULT) == by_default
+    assert chosen("cuda", toy=SEARCH) == by_default
     assert chosen("tpu", toy=ASKED, size=1) == "kernel"
     least = (8, 0) if jax.__version_info__ >= (0, 11, 2) else (9, 0)
     if found >= least:
@@ -130,8 +126,8 @@ def test_old_gpus_run_a_kernel_only_if_it_is_asked_for(found, monkeypatch):
     ("size", "toy", "expected"),
     [
         (LEAST, ASKED, "kernel"),
-        (LEAST, DEFAULT, "definition"),
-        ("size", DEFAULT, "definition"),
+        (LEAST, SEARCH, "definition"),
+        ("size", SEARCH, "definition"),
     ],
 )
 def test_an_export_has_a_kernel_only_if_it_is_asked_for(size, toy, expected):
@@ -147,24 +143,22 @@ def test_a_kernel_that_xla_would_have_to_divide_is_refused():
     """The message shows a shard_map around the call."""
     message = r"XLA may divide [^#]*jax\.shard_map\(f, mesh=mesh, in_specs="
     sharding = sharding_of("8", P("a"))
-    assert_refused(message, size=8 * LEAST, sharding=sharding)
-    assert (
-        chosen("cuda", toy=DEFAULT, size=8 * LEAST, sharding=sharding) == "auto-sharded"
-    )
+    options = {"size": 8 * LEAST, "sharding": sharding}
+    assert_refused(message, **options)
+    assert chosen("cuda", toy=SEARCH, **options) == "auto-sharded"
 
 
 def test_each_device_runs_the_kernel_where_the_types_say_how_arrays_are_divided():
     """The sizes are those of a part."""
-    mapped = shard({"a", "b"}, DEFAULT)
+    mapped = shard({"a", "b"}, SEARCH)
     for size, expected in (2 * LEAST, "kernel"), (2 * LEAST - 2, "definition"):
         x = struct(np.float32, size)
-        assert forms_in(lowered(mapped, x, platform="cuda")) == expected
+        assert forms_in(lowered(mapped, x)) == expected
         sharding = sharding_of("2x4", P("a"), AxisType.Explicit)
-        assert chosen("cuda", toy=DEFAULT, size=size, sharding=sharding) == expected
+        assert chosen("cuda", toy=SEARCH, size=size, sharding=sharding) == expected
 
 
 def test_a_kernel_in_a_shard_map_over_some_axes_is_refused():
-    x = struct(np.float32, LEAST)
     message = r"over the axes that are not manual; leave out axis_names="
     with pytest.raises(DescriptorError, match=message):
-        lowered(shard({"a"}, ASKED), x, platform="cuda")
+        lowered(shard({"a"}, ASKED), struct(np.float32, LEAST))
