@@ -31,11 +31,11 @@ def slow(*case):
     return pytest.param(*case, marks=pytest.mark.slow)
 
 
-def python(*arguments, **environment):
-    """Runs Python in a new process, and captures its output."""
+def python(*arguments, under=(), **environment):
+    """Runs Python in a new process, under a command if any, and captures its output."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     return subprocess.run(
-        [sys.executable, *arguments],
+        [*under, sys.executable, *arguments],
         env=environment,
         cwd=ROOT,
         capture_output=True,

@@ -113,6 +113,7 @@ LAUNCHES = (
     _use((0, 3), fill=7),
     _use((6, 5), parts=6),
     _use((40, 2, 3), parts=4),
+    _use((8, 700), parts=2),
     _use((0, 3), parts=2),
     _use((1, 2, 3), parts=1, columns=2),
     _use((6, 5), size=11, fill=7),

@@ -3,10 +3,7 @@
 They are skipped without a GPU. With a GPU, all other tests run the kernels on it, too.
 """
 
-import os
 import shutil
-import subprocess
-import sys
 from functools import partial
 
 import jax
@@ -15,8 +12,8 @@ import numpy as np
 import pytest
 
 from tests import meshes
+from tests.checks import python
 from tests.pallas.nonzero import by_kernel as find
-from tests.project.texts import ROOT
 
 pytestmark = pytest.mark.skipif(
     jax.default_backend() != "gpu", reason="there is no GPU here"
@@ -79,12 +76,11 @@ def check_many_rows(elements, fill):
     some = sampled(every)
     with jax.enable_x64(True):
         picked = np.asarray(rows[:, 0].at[jnp.asarray(some)].get())
+        past = sampled(elements - int(count)) + int(count)
+        filled = np.asarray(rows[:, 0].at[jnp.asarray(past)].get())
     np.testing.assert_array_equal(picked, (61 * some).astype(np.uint32))
     assert np.asarray(rows[every : every + len(tail), 0]).tolist() == tail
-    if fill is not None:
-        with jax.enable_x64(True):
-            past = sampled(elements - int(count)) + int(count)
-            assert not np.asarray(rows[:, 0].at[jnp.asarray(past)].get()).any()
+    assert fill is None or not filled.any()
 
 
 # PROGRAMS THAT WAIT FOR ONE ANOTHER
@@ -122,13 +118,11 @@ def test_the_sanitizer_finds_nothing(tool):
     # Ports of its own: other tests may hold the default ones.
     port = str(20000 + 100 * TOOLS.index(tool))
     command = [sanitizer, "--tool", tool, "--error-exitcode", "1", "--port", port]
-    done = subprocess.run(
-        [*command, sys.executable, "-m", "tests.pallas.gpu.sanitized"],
-        cwd=ROOT,
-        env={**os.environ, "XLA_PYTHON_CLIENT_ALLOCATOR": "platform"},
-        capture_output=True,
-        text=True,
-        timeout=300,  # A kernel that waits without end would stop all tests.
+    # A kernel that waits without end would stop all tests: there is a time limit.
+    done = python(
+        *("-m", "tests.pallas.gpu.sanitized"),
+        under=command,
+        XLA_PYTHON_CLIENT_ALLOCATOR="platform",
     )
     printed = done.stdout + done.stderr
     assert done.returncode == 0, printed

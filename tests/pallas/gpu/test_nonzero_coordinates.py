@@ -19,7 +19,7 @@ from dmljax.pallas.gpu._nonzero_coordinates import find_in_shares
 from dmljax.pallas.gpu._nonzero_tiles import find_in_tiles
 from tests.checks import launches, lowered, needs_kernels, slow, struct
 from tests.pallas import blocks, lockstep
-from tests.pallas.nonzero import ON_GPU, assert_finds, by_kernel, lines, plan_of
+from tests.pallas.nonzero import assert_finds, by_kernel, lines, plan_of
 
 TILE = constants.TILE
 
@@ -28,24 +28,19 @@ TILE = constants.TILE
 
 def boundaries():
     """The sizes at which a plan changes. Call it in a test, with small blocks."""
-    share = constants.WARPS * constants.CHUNK * TILE  # with one chunk for each warp
+    chunk = constants.CHUNK * TILE
+    share = constants.WARPS * chunk  # with one chunk for each warp
     every = constants.PROGRAMS * share  # of all programs that run together
-    return {
-        "a tile": TILE,
-        "a chunk": constants.CHUNK * TILE,
-        "a share": share,
-        "one chunk for each warp": every,
-        "the most chunks": constants.MOST_CHUNKS * every,
-    }
+    return TILE, chunk, share, every, constants.MOST_CHUNKS * every
 
 
-FAST = [("a share", -TILE), ("one chunk for each warp", TILE + 7)]
-SLOW = [(name, more) for name in boundaries() for more in (-1, 0, 1)]
+FAST = [(2, -TILE), (3, TILE + 7)]
+SLOW = [slow(index, more) for index in range(5) for more in (-1, 0, 1)]
 
 
-@pytest.mark.parametrize(("name", "more"), FAST + [slow(*case) for case in SLOW])
-def test_sizes(name, more):
-    assert_finds(lines(boundaries()[name] + more))
+@pytest.mark.parametrize(("index", "more"), FAST + SLOW)
+def test_sizes(index, more):
+    assert_finds(lines(boundaries()[index] + more))
 
 
 def test_a_thread_waits_for_several_programs(monkeypatch):
@@ -83,24 +78,6 @@ def test_addresses_behind_many_lines_have_64_bits(elements, lines):
     found = [np.flatnonzero(line) for line in flags]
     expected = [np.pad(line, (0, elements - line.size)) for line in found]
     np.testing.assert_array_equal(rows, np.concatenate(expected))
-
-
-# PARTS
-
-
-@pytest.mark.parametrize("shape", [(4, 3, 50), (2, 4, 700), (8, 4, 700)])
-def test_parts_of_a_tensor(shape):
-    """The second operand has the offset of each part."""
-    x = np.random.default_rng(0).random(shape) < 0.5
-    origins = np.arange(len(x), dtype=np.uint32) * 5 * x[0].size
-    static = {"rank": 2, "columns": 2, "size": None, "fill": 0}
-    find = jax.jit(functools.partial(ON_GPU(x, **static), **static))
-    results = zip(x, origins, *find(x, origins.reshape(-1, 1, 1)), strict=True)
-    for part, origin, count, coordinates in results:
-        rows = np.argwhere(part)
-        rows[:, 0] += origin.item() // shape[2]
-        assert count == len(rows)
-        np.testing.assert_array_equal(coordinates[: len(rows)], rows)
 
 
 # LAUNCHES, lowered on any machine and not run
@@ -143,19 +120,15 @@ def test_programs_and_posts_of_many_lines(launch, shares, more):
 
 
 @needs_kernels
-def test_offsets_that_need_all_32_bits():
-    assert launches(by_kernel, struct(np.uint8, 2**31 + 1)) == 1
-
-
-@needs_kernels
 def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
+    """Offsets need all 32 bits."""
+    assert launches(by_kernel, struct(np.uint8, 2**31 + 1)) == 1
     lines = 2**31 * constants.WARPS
     most = struct(np.uint8, lines - constants.WARPS, TILE)
     more = struct(np.uint8, lines, TILE)
     assert launches(jax.vmap(by_kernel), most) == 1
-    with pytest.raises(
-        DescriptorError, match=rf"can't count .*\{{{lines},1024\}}; use"
-    ):
+    message = rf"can't count .*\{{{lines},1024\}}; use"
+    with pytest.raises(DescriptorError, match=message):
         lowered(jax.vmap(by_kernel), more)
     assert launches(jax.vmap(dmljax.nonzero_coordinates), more) == 0
 
@@ -163,10 +136,7 @@ def test_a_batch_of_more_tensors_than_a_grid_has_programs_is_refused():
 @pytest.mark.usefixtures("real_blocks")
 @pytest.mark.skipif(not blocks.SIMULATED, reason="all tests have real blocks")
 def test_blocks_of_users():
-    """A full share, a crowded share, a sparse share, and a cut share."""
-    share = constants.WARPS * constants.CHUNK * TILE
-    x = np.random.default_rng(0).integers(0, 3, 3 * share + 100).astype(np.uint8)
-    x[:share] = 1
-    x[2 * share :] *= np.arange(share + 100) % 100 == 1
-    assert plan_of(x.size).programs == 4
-    assert_finds([x])
+    """Full, crowded and sparse tiles; the last share is cut."""
+    elements = 3 * constants.WARPS * constants.CHUNK * TILE + 100
+    assert plan_of(elements).programs == 4
+    assert_finds(lines(elements)[-3:])
