@@ -367,15 +367,9 @@ def test_a_program_without_a_platform():
 
 def test_support(capsys):
     text = printed(capsys, "support", "padding", "dml_operator_ONE_HOT")
-    columns = "| from level | tensor | ranks | data types |"
-    first = "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |"
-    assert text.splitlines()[:5] == [
-        "## PADDING",
-        "",
-        columns,
-        "|---|---|---|---|",
-        first,
-    ]
+    head = "| from level | tensor | ranks | data types |\n|---|---|---|---|\n"
+    first = "| 1_0 | InputTensor | 4 to 5 | FLOAT32 FLOAT16 |\n"
+    assert text.startswith(f"## PADDING\n\n{head}{first}")
     assert "|\n\n## ONE_HOT\n" in text
     lines = printed(capsys, "support").splitlines()
     assert [line[3:] for line in lines if line.startswith("#")] == [*DESCRIPTORS]

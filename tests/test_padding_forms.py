@@ -81,7 +81,6 @@ def test_adjoint(form, dtype, mode):
 @pytest.mark.parametrize(
     ("way", "shape", "start", "dtype"),
     [
-        ("join", (6, 16), (1, 0), "float32"),  # a single axis
         ("table" if VERSION < (0, 11, 2) else "join", (2, 9), (0, 1), "bfloat16"),
         ("join", (2, 96), (1, 1), "bool"),
         ("table", (2, 96), (1, 1), "int32"),

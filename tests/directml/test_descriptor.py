@@ -6,7 +6,6 @@ operator.
 
 import dataclasses
 import importlib
-import inspect
 import pickle
 import typing
 
@@ -54,15 +53,10 @@ def test_fields_of_a_struct():
 
     class Example(typing.NamedTuple):
         optional: typing.Optional[int]  # noqa: UP045
-        either: int | str
         any_of: int | str | None
 
-    fields = fields_of(Example).values()
-    assert [(field.annotation, field.default) for field in fields] == [
-        (int, None),
-        (int | str, inspect.Parameter.empty),
-        (int | str, None),
-    ]
+    found = [field.annotation for field in fields_of(Example).values()]
+    assert found == [int, int | str]
 
 
 @pytest.mark.parametrize(

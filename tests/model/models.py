@@ -27,10 +27,6 @@ def source(path, data_type="UINT8", **more):
     return data(data_type, {"sourcePath": path}, **more)
 
 
-def tensor(data_type, *sizes, **more):
-    return {"DataType": data_type, "Sizes": list(sizes)} | more
-
-
 def pad(sizes=(3,), start=(1,), end=(1,), mode="EDGE", data_type="FLOAT32"):
     padded = [sum(parts) for parts in zip(start, sizes, end, strict=True)]
     desc = PaddingDesc(

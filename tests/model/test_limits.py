@@ -8,6 +8,7 @@ import pytest
 import dmljax
 from dmljax._model.files import read_file
 from tests.model import models as m
+from tests.samples import tensor
 
 
 def test_a_limit_is_an_integer():
@@ -34,15 +35,11 @@ def test_the_sum_of_all_elements():
 
 
 def test_a_tensor_with_more_elements_than_its_resource():
-    desc = {
-        "IndicesTensor": m.tensor("UINT32", 1),
-        "ValuesTensor": m.tensor("INT8", 2**20, Strides=[0]),
-        "OutputTensor": m.tensor("INT8", 2),
-        "Axis": 0,
-    }
+    values = tensor("INT8", 2**20, strides=(0,))
+    desc = dmljax.OneHotDesc(tensor("UINT32", 1), values, tensor("INT8", 2), 0)
     resources = {"i": m.zeros("UINT32", 1), "v": m.zeros("INT8", 4)}
     dispatch = m.dispatch("hot", IndicesTensor="i", ValuesTensor="v", OutputTensor="v")
-    source = m.model(resources, {"hot": {"type": "ONE_HOT", "desc": desc}}, dispatch)
+    source = m.model(resources, {"hot": desc.to_json()}, dispatch)
     message = "tensor 'ValuesTensor' has 1048576 elements, and there is room for 104857"
     assert message in m.refusal(source, max_elements=2**20 - 1)
     dmljax.run_model(source, max_elements=2**20)

@@ -10,6 +10,7 @@ import pytest
 import dmljax
 from dmljax._operators import DESCRIPTORS
 from tests.model import models as m
+from tests.samples import tensor
 
 # Where a model comes from
 
@@ -209,12 +210,12 @@ def test_a_tensor_in_a_buffer(data_type, values, more, expected):
 )
 def test_two_outputs_in_one_resource(count, coordinates, expected):
     """They may touch, and must not overlap."""
-    desc = {
-        "InputTensor": m.tensor("UINT8", 3),
+    desc = dmljax.NonzeroCoordinatesDesc(
+        tensor("UINT8", 3),
         # A tensor spans its elements. Only they are written.
-        "OutputCountTensor": m.tensor("UINT32", 1, TotalTensorSizeInBytes=8),
-        "OutputCoordinatesTensor": m.tensor("UINT32", 3, 1),
-    }
+        tensor("UINT32", 1, total_tensor_size_in_bytes=8),
+        tensor("UINT32", 3, 1),
+    )
     dispatch = m.dispatch(
         "nz",
         InputTensor="in",
@@ -222,8 +223,7 @@ def test_two_outputs_in_one_resource(count, coordinates, expected):
         OutputCoordinatesTensor={"name": "out", "elementOffset": coordinates},
     )
     resources = {"in": m.data("UINT8", [5, 0, 7]), "out": m.data("UINT16", [9] * 9)}
-    operator = {"type": "NONZERO_COORDINATES", "desc": desc}
-    source = m.model(resources, {"nz": operator}, dispatch)
+    source = m.model(resources, {"nz": desc.to_json()}, dispatch)
     if expected:
         assert dmljax.run_model(source)["out"].tolist() == expected
     else:
