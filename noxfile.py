@@ -192,7 +192,7 @@ def check_names(built: pathlib.Path, sources: pathlib.Path, tag: str = "") -> No
 
 @nox.session(python=OLDEST)
 def fuzz(session: nox.Session) -> None:
-    """Random descriptors, calls and damaged model files, with new seeds."""
+    """Random descriptors, models and calls, with new seeds."""
     session.install("-e", ".[test]")
     long = "--hypothesis-profile=long"
     session.run(*PYTEST, "-n", "auto", "-m", "", long, "tests/fuzz", *session.posargs)

@@ -16,7 +16,6 @@ from tests.checks import assert_same, struct
     [
         ([0, 1], "f4", True),
         ([0, 1, 5], "f4", True),
-        ([0, 1], "u1", True),
         ([-0.0, 1], "f4", False),
         ([0, 2, 1], "f4", False),
         ([[0, 2], [1, 3]], "f4", False),  # fault: 0 and 1 are the first column

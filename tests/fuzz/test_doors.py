@@ -20,8 +20,8 @@ TYPES += " int64 uint64 float64"
 # Numbers that only some types hold. No subnormal one: jax.numpy takes them for 0.
 NUMBERS = st.sampled_from(
     [
-        *(0, 1, -1, 2, 127, 128, 255, 256, 300, -129, 2**31 - 1, -(2**31)),
-        *(0.0, -0.0, 0.5, -1.5, 300.7, 65504.0, 7e4, 1e30, 3e9, -3e9, 1e-5),
+        *(0, 1, -1, 127, 256, 300, -129, 2**31 - 1, -(2**31)),
+        *(-0.0, 0.5, -1.5, 300.7, 65504.0, 1e30, -3e9, 1e-5),
         *(float("nan"), float("inf"), -float("inf"), True, False),
     ]
 )

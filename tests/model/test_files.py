@@ -137,21 +137,20 @@ def test_an_error_without_a_text():
 @pytest.mark.parametrize(
     ("name", "sizes", "message"),
     [
+        ("out.png", [5, 7], "an image has data type INT32; it must be one of"),
         ("out.png", [35], "sizes {35}; for an image, 'dimensions' must be {1,channels"),
         ("out.png", [1, 1, 1, 5, 7], "sizes {1,1,1,5,7}; for an image"),
         ("out.png", [2, 6, 1], "or {height,width}, with 1, 3, 4 channels."),
         ("out.png", [3, 1, 6, 1], "sizes {3,1,6,1}; for an image"),
         ("out.jpg", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
-        ("out.jpeg", [4, 3, 1], "or {height,width}, with 1, 3 channels."),
         ("out.jpg", [1, 65_501], "a JPEG image has at most 65500 rows and columns."),
         ("out.jpeg", [65_501, 1], "a JPEG image has at most 65500 rows and columns."),
     ],
 )
 def test_an_image_that_can_not_be_written(name, sizes, message):
     command = m.save("r", name, dimensions=sizes)
-    assert message in m.refused_resource(m.zeros("UINT8", math.prod(sizes)), command)
-    message = "an image has data type INT32; it must be one of"
-    assert message in m.refused_resource(m.zeros("INT32", math.prod(sizes)), command)
+    dtype = "INT32" if "INT32" in message else "UINT8"
+    assert message in m.refused_resource(m.zeros(dtype, math.prod(sizes)), command)
 
 
 def test_images_without_pillow(monkeypatch):

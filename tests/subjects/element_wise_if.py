@@ -86,17 +86,14 @@ ERRORS += [
     _call(f"while b (BTensor) has FLOAT16...{TOO_WIDE}", CONDITION, MATRIX[0, 0], HALF),
     _call(f"while b (BTensor) has FLOAT32...{TOO_WIDE}", CONDITION, HALF, MATRIX[0, 0]),
 ]
-WEAK = "has data type FLOAT32, while {} has INT32; both must be the same"
-for text, order in (
-    (f"a (ATensor) {WEAK.format('b (BTensor)')}", 1),
-    (f"b (BTensor) {WEAK.format('a (ATensor)')}", -1),
-):
-
-    def weak_beside(x, order=order):
-        pair = jnp.full(x.shape, 1.5), x
-        return dmljax.element_wise_if(x > 0, *pair[::order])
-
-    ERRORS.append(Wrong("ELEMENT_WISE_IF", text, weak_beside, (WHOLE,)))
+ERRORS.append(
+    Wrong(
+        "ELEMENT_WISE_IF",
+        "a (ATensor) has data type FLOAT32, while b (BTensor) has INT32; both must be",
+        lambda x: dmljax.element_wise_if(x > 0, jnp.full(x.shape, 1.5), x),
+        (WHOLE,),
+    )
+)
 for condition in (MATRIX, CONDITION.astype("i1")):
     name = condition.dtype.name.upper()
     text = f"condition (ConditionTensor) has data type {name}; it must be UINT8 or BOOL"
