@@ -13,6 +13,7 @@ primitives are in `_padding`.
 
 import enum
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
@@ -278,13 +279,6 @@ def place_in_zeros(part: Array, axis: int, offset: int, size: int) -> Array:
     return lax.pad(part, lax.full((), 0, part.dtype), config)
 
 
-def write(x: Array, part: Array, axis: int, offset: int) -> Array:
-    """Writes `part` over `x` from `offset` on, along `axis`."""
-    with index_mode(x.shape[axis]) as integer:
-        at = constant(offset, integer)
-        return lax.dynamic_update_slice_in_dim(x, part, at, axis)
-
-
 def write_strips(
     x: Array, axis: int, before: int, after: int, mode: PaddingMode
 ) -> Array:
@@ -299,10 +293,12 @@ def write_strips(
     padded = place_in_zeros(x, axis, before, end + after)
     # The offset of each strip, and the paddings that crop `x` to the strip.
     strips = (0, before, -size), (end, -size, after)
-    for offset, low, high in strips:
-        if low + size + high:  # the width of the strip
-            strip = gather(x, axis, low, high, mode)
-            padded = write(padded, strip, axis, offset)
+    with index_mode(end + after) as integer:
+        for offset, low, high in strips:
+            if low + size + high:  # the width of the strip
+                strip = gather(x, axis, low, high, mode)
+                at = constant(offset, integer)
+                padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
     return padded
 
 
@@ -405,46 +401,95 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
 
 
 def adjoint(
-    cotangent: Array,
-    *,
-    start: Pads,
-    end: Pads,
-    mode: PaddingMode,
-    by_updates: bool = False,
+    cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode, join: bool = False
 ) -> Outputs:
     """Adds the strips of the cotangent to its inside, axis by axis.
 
-    CONSTANT drops the strips. A strip is put between zeros and added, in one loop for
-    all strips, or with `by_updates` added to a slice, which is then written back.
+    CONSTANT drops the strips. By default each strip is extended by zeros to the size of
+    the inside, and XLA adds all strips in one loop. With `join`, we add the strips to
+    pieces of the inside, and join the pieces.
     """
-    for axis, before, after in reversed(padded_axes(cotangent.ndim, start, end)):
+    axes = padded_axes(cotangent.ndim, start, end)
+    # Each order is the faster one for its sums.
+    for axis, before, after in axes if join else reversed(axes):
         size = cotangent.shape[axis] - before - after
         cut = functools.partial(lax.slice_in_dim, cotangent, axis=axis)
         total = cut(before, before + size)
-        strips = (-before, before), (size, after)  # the first coordinate, the length
-        for first, length in strips:
-            if mode is PaddingMode.CONSTANT or not length:
-                continue
-            strip = cut(before + first, before + first + length)
-            strip, at = _fold_strip(strip, first, size, axis, mode)
-            if by_updates:
-                stop = at + strip.shape[axis]
-                strip += lax.slice_in_dim(total, at, stop, axis=axis)
-                total = write(total, strip, axis, at)
-            else:
+        # The first coordinate of each strip, counted from the inside, and its end.
+        strips = [(-before, 0), (size, size + after)]
+        if mode is PaddingMode.CONSTANT:
+            strips = []
+        elif join and mode is not PaddingMode.EDGE:
+            strips = [run for strip in strips for run in _runs(*strip, size, mode)]
+        summands = [
+            _fold_strip(cut(before + first, before + stop), first, size, axis, mode)
+            for first, stop in strips
+            if not surely_le(stop, first)
+        ]
+        if join:
+            total = _join_sums(total, summands, axis)
+        else:
+            for strip, at in summands:
                 total += place_in_zeros(strip, axis, at, size)
         cotangent = total
     return (cotangent,)
 
 
-def adjoint_cpu(cotangent: Array, **static: Any) -> Outputs:
-    """Adds strips by updates, if the type has less than 4 bytes.
+def adjoint_cpu(
+    cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode
+) -> Outputs:
+    """Joins pieces, except along a single axis with strips shorter than the input.
 
-    XLA for CPUs converts each bfloat16 that a loop adds. Updates leave out the elements
-    between the strips (docs/development/lab_notes.md, "The adjoint of padding on a
-    CPU").
+    XLA for CPUs adds zeros to every element, and converts each bfloat16 that it adds.
+    One loop for all sums pays for this only along a single axis, in types of four bytes
+    or more (docs/development/lab_notes.md, "The adjoint of padding on a CPU").
     """
-    return adjoint(cotangent, **static, by_updates=cotangent.dtype.itemsize < 4)
+    if cotangent.ndim == 1:  # see `pad_cpu`
+        row = lax.expand_dims(cotangent, [0])
+        (inside,) = adjoint_cpu(row, start=start, end=end, mode=mode)
+        return (lax.squeeze(inside, [0]),)
+    axes = padded_axes(cotangent.ndim, start, end)
+    is_single = len(axes) == 1 and cotangent.dtype.itemsize >= 4
+    in_one_loop = is_single and all(
+        surely_le(max(before, after) + 1, cotangent.shape[axis] - before - after)
+        for axis, before, after in axes
+    )
+    join = are_known(*cotangent.shape, *start, *end) and not in_one_loop
+    return adjoint(cotangent, start=start, end=end, mode=mode, join=join)
+
+
+def _runs(first: int, stop: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
+    """Cuts the strip [first, stop) into runs, each of which is direct or reversed.
+
+    For example, REFLECTION continues a b c d by c b | a b c d, a reversed and a direct
+    run:
+
+    >>> _runs(4, 10, 4, PaddingMode.REFLECTION)
+    [(4, 6), (6, 10)]
+
+    A strip of many periods stays whole, for `_sum_of_periods`.
+    """
+    period, _ = fold(size, mode)
+    if stop - first > MAX_UNROLLED * period:
+        return [(first, stop)]
+    cuts = {first, stop}
+    for begin in range(first - first % period, stop, period):
+        cuts |= {begin, begin + size}  # a direct run begins, and ends
+    return list(itertools.pairwise(sorted(n for n in cuts if first <= n <= stop)))
+
+
+def _join_sums(total: Array, summands: list[tuple[Array, int]], axis: int) -> Array:
+    """Adds summands (array, at) to `total`, piece by piece, and joins the pieces."""
+    size = total.shape[axis]
+    ranges = [(at, at + part.shape[axis]) for part, at in summands]
+    pieces = []
+    for begin, end in itertools.pairwise(sorted({0, size}.union(*ranges))):
+        piece = lax.slice_in_dim(total, begin, end, axis=axis)
+        for (part, _), (first, stop) in zip(summands, ranges, strict=True):
+            if first <= begin and end <= stop:
+                piece += lax.slice_in_dim(part, begin - first, end - first, axis=axis)
+        pieces.append(piece)
+    return lax.concatenate(pieces, axis)
 
 
 def _fold_strip(
@@ -452,7 +497,8 @@ def _fold_strip(
 ) -> tuple[Array, int]:
     """Returns a summand (array, at) for the strip that begins at coordinate `first`.
 
-    The array is to be added to the input's gradient from element `at` on.
+    Coordinate 0 is the first element of the inside. The array is to be added to the
+    input's gradient from element `at` on.
     """
     length = strip.shape[axis]
     if mode is PaddingMode.EDGE:

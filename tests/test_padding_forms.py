@@ -68,7 +68,7 @@ def test_padding(mode, form):
 @pytest.mark.parametrize(
     ("form", "dtype"),
     [(ADJOINT.xla, "float32"), (ADJOINT.on_platform["cpu"], "int8")],
-    ids=["zeros", "updates"],
+    ids=["zeros", "pieces"],
 )
 def test_adjoint(form, dtype, mode):
     """Each fold is added to its element. Sums keep their type, and wrap around."""
@@ -112,14 +112,25 @@ def test_a_lone_signal_is_joined_as_a_row_on_a_cpu():
     assert all("," in sizes for sizes in joins)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-def test_the_adjoint_of_a_cpu(dtype):
-    """Strips of narrow types are added by updates, and others between zeros."""
-    pads = {"start": (1,), "end": (2,), "mode": PaddingMode.SYMMETRIC}
+@pytest.mark.parametrize(
+    ("joins", "sizes", "end", "dtype"),
+    [
+        (False, "6", (2,), "float32"),  # a single axis, and a short strip
+        (True, "5", (2,), "float32"),
+        (True, "6", (2,), "bfloat16"),
+        (True, "4, 6", (1, 2), "float32"),
+        (False, "4, n + 6", (1, 2), "bfloat16"),
+        (False, "4, 6", (0, 2), "float32"),
+    ],
+)
+def test_the_adjoint_of_a_cpu(joins, sizes, end, dtype):
+    """A single axis of a wide type is added between zeros, unless a strip is long."""
+    pads = {"start": (1,) * len(end), "end": end, "mode": PaddingMode.SYMMETRIC}
+    if end[0] == 0:
+        pads["start"] = (0, 1)
     form = partial(ADJOINT.on_platform["cpu"], **pads)
-    text = str(jax.make_jaxpr(form)(struct(dtype, 9)))
-    found = ["pad[" in text, "dynamic_update_slice" in text]
-    assert found == [dtype == "float32", dtype == "bfloat16"]
+    text = str(jax.make_jaxpr(form)(struct(dtype, *export.symbolic_shape(sizes))))
+    assert ["pad[" in text, "concatenate" in text] == [not joins, joins]
 
 
 @pytest.mark.parametrize("sizes", ["8, n", "0, n, 4"])
