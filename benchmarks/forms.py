@@ -101,6 +101,12 @@ FORMS = {
         r"^padding pad, .*float32 \(1048576,\)",
         _dict(PADDING.on_platform, cpu=_join),
     ),
+    # The adjoint of wide padding, in which many periods are summed at once.
+    "whole periods": Plain(
+        "cpu",
+        r"^padding pad, .*\(64, 16, 16\) gradient",
+        _swapped(_padding_forms, "MAX_UNROLLED", 0),
+    ),
     # Gradients on a CPU by the form of all platforms, which adds strips between zeros.
     "zeros": Plain(
         "cpu", "^padding .* gradient", _dict(ADJOINT.on_platform, clear=True)
