@@ -85,8 +85,8 @@ def check_numbers(name: str, has: str, dtype: np.dtype) -> None:
     # XLA may end the process while it compiles floats of 6 bits.
     has_six_bits = dtype.name.startswith("float6_")
     fits = dtype.itemsize <= 8 or dtype == np.complex128  # no longdouble
-    # JAX refuses a NumPy array whose bytes are not in native order, except where a
-    # program is cached for its type in native order: the results would be wrong.
+    # JAX refuses a NumPy array whose bytes are not in native order, unless a program is
+    # cached for the type in native order: this program reads the bytes, and is wrong.
     if dtype == np.bool_ or (
         is_number and fits and dtype.isnative and not has_six_bits
     ):
@@ -186,6 +186,7 @@ def as_array(name: str, value: Any, *, strict: bool = False) -> Array | np.ndarr
     check_numbers(name, "has elements of type", array.dtype)
     if strict and has_type:
         check_x64(name, array.dtype)
+        # JAX would narrow an array of NumPy, even if its own may have 64 bits.
         return constant(array, array.dtype)
     return _narrow(name, array)
 
@@ -294,9 +295,9 @@ def convert(
 def cast_array(array: Array, dtype: np.dtype) -> Array:
     """Converts an array. In an integer type, numbers saturate, and NaN becomes 0.
 
-    Devices convert floats so. But JAX converts a literal in a program by NumPy, and the
-    uint8 of 300.7 then wraps around to 44 (jax-ml/jax#10005). A barrier hides the
-    literal from JAX. A complex number loses its imaginary part.
+    Devices already convert floats in this way. But JAX converts a literal in a program
+    by NumPy, and the uint8 of 300.7 then wraps around to 44 (jax-ml/jax#10005). A
+    barrier hides the literal from JAX. A complex number loses its imaginary part.
     """
     if is_integer(dtype) and is_integer(array.dtype) and dtype != array.dtype:
         limits = [jnp.iinfo(each) for each in (dtype, array.dtype)]
@@ -319,7 +320,8 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Array | np.ndarray:
     A float past the largest float of the type becomes infinity, or NaN in a type
     without infinity.
     """
-    # The usual case is short: up to 65504, which float16 holds, NumPy gives no warning.
+    # The usual case is short, without np.errstate: every type of floats holds 65504,
+    # and NumPy has nothing to warn of.
     is_real = type(value) in (int, float)
     if is_real and dtype.kind == "f" and -65504 <= value <= 65504:
         return constant(np.array(value, dtype), dtype)
@@ -330,7 +332,8 @@ def from_python(name: str, value: Any, dtype: np.dtype) -> Array | np.ndarray:
     elif dtype.kind == "b":
         fits = value in (0, 1)
         rule = "holds False and True"
-    elif not for_integers:  # float() raises an error for a larger integer
+    elif not for_integers:
+        # float(), below, raises an error for an integer past this limit.
         fits = not isinstance(value, int) or abs(value) <= sys.float_info.max
         rule = "holds no numbers of this size"
     elif value % 1 != 0:
@@ -424,7 +427,7 @@ def is_sequence(values: Any) -> bool:
 
 
 def as_sizes(name: str, values: Sizes, hint: str = "") -> tuple[int, ...]:
-    """Returns `values` as a tuple of Python integers and symbolic sizes.
+    """Returns `values` as a tuple of Python integers and symbolic sizes, with a hash.
 
     `hint` ends the message about a sequence of sequences.
     """
@@ -432,7 +435,6 @@ def as_sizes(name: str, values: Sizes, hint: str = "") -> tuple[int, ...]:
     has_integers = type(values) is tuple and {*map(type, values)} == {int}
     if has_integers and max(values) < 2**64 and min(values) > -(2**64):
         return values  # type: ignore[return-value]
-    # JAX hashes static arguments: a tuple has a hash, and a list has none.
     check_static(name, values, "a tuple of integers")
     if not is_sequence(values):
         raise ArgumentTypeError(

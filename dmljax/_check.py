@@ -55,7 +55,7 @@ def naming(operator: str) -> Iterator[None]:
     """Puts the name of an operator in front of the messages about its arguments.
 
     An ArgumentError becomes a DescriptorError, and an ArgumentTypeError a TypeError.
-    Errors of JAX, and of a function inside of this one, remain as they are.
+    Other errors, of JAX or with a name already, remain as they are.
 
     >>> with naming("PADDING"):
     ...     raise ArgumentError("value is missing.")
@@ -88,8 +88,8 @@ def public(called: T) -> T:
         try:  # faster than a `with` for each call
             return function(*args, **kwargs)
         except (ArgumentError, TypeError):
-            # Python's TypeError for an unknown keyword gets a better message. `naming`
-            # puts the name in front of this message, or of the caught error's.
+            # For an unknown keyword, `_check_keywords` raises a better error than
+            # Python's. Otherwise the caught error is raised again. `naming` names both.
             with naming(name):
                 _check_keywords(function, kwargs)
                 raise

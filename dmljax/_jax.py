@@ -2,8 +2,8 @@
 
 The tutorial is https://docs.jax.dev/en/latest/jax-primitives.html. A test compares all
 names of JAX in the other files with a list, and other tests hide each name of this file
-in turn. Names that differ between the supported versions of JAX stand here, too. What
-the package does with a name belongs to the callers.
+in turn. Names that differ between the supported versions of JAX stand here, too. How
+the package uses a name is up to the callers.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ INLINE: Any = getattr(getattr(jax, "Inline", None), "JAX_EARLY", True)
 # JAX documents this class in jax.extend.lowering, which JAX 0.9 lacks.
 Context = mlir.LoweringRuleContext
 
-# For each name, the attributes that lead to it from an object that JAX documents.
+# For each undocumented name, by a key of ours, the attributes that lead to it.
 UNDOCUMENTED = {
     # `mlir.lower_fun` lowers a function inside of a lowering rule. The rule's context
     # has the types of operands and results. Without one of these three names, every
@@ -114,7 +114,8 @@ def is_local(context: Context) -> bool:
     # The number of devices counts the devices of a shard_map as well. Inside a
     # shard_map, and with explicit axes, the types show what is left to divide.
     kinds = [array.sharding.mesh.axis_types for array in types_of(context)]
-    # XLA may also divide an array without a mesh, which has no kinds of axes.
+    # XLA may also divide an array that has no mesh, for which JAX has an empty mesh
+    # without axis types, and an array whose mesh has automatic axes.
     return all(each and AxisType.Auto not in each for each in kinds)
 
 
@@ -135,7 +136,8 @@ def why_divided(context: Context) -> str | None:
             f"this JAX, {jax.__version__}, does not say for how many devices it lowers "
             f"a program ({UNDOCUMENTED['devices']})"
         )
-    # Only a batch may be divided by hand: other parts would have other results.
+    # Only a batch may be divided by hand. Along another dimension, each device would
+    # find coordinates in its own part.
     return f"""{reason}; use implementation=None, or, if only a batch is divided, run \
 the kernel on each device's part of x, where f calls the operator:
     mesh, spec = x.sharding.mesh, x.sharding.spec
@@ -153,7 +155,7 @@ def lower(
 ) -> Any:
     """Lowers a form as if its arrays had no mesh.
 
-    With a mesh, Mosaic GPU would ask which GPU this machine has, which may have none,
+    With a mesh, Mosaic GPU would look for a GPU in this machine, which may have none,
     and operations of a form would need `out_sharding`.
     """
 
@@ -185,7 +187,8 @@ def varying_alike(*arrays: Array) -> list[Array]:
     for array in arrays:
         keyword = varying_keyword(jax.typeof(array))
         varying: Any = next(iter(keyword.values()), frozenset())
-        # The new name has the axes in an attribute, and the old name has the axes.
+        # The value of the new name has the axes in an attribute. The value of the old
+        # name is the set of axes.
         axes.append(frozenset(getattr(varying, "varying", varying)))
     all_axes = frozenset().union(*axes)
     return [
@@ -195,11 +198,12 @@ def varying_alike(*arrays: Array) -> list[Array]:
 
 
 def varying_keyword(array_type: Any) -> dict[str, Any]:
-    """Returns the keyword of a type that varies over the same axes as `array_type`.
+    """Returns a keyword argument of jax.ShapeDtypeStruct: over which axes arrays vary.
 
-    For example, {"vma": frozenset({"x"})} in a shard_map over the axis "x". The types
-    of outputs need it inside of a shard_map with check_vma=True. The keyword depends on
-    the version of JAX, and the dict is empty if JAX has neither name.
+    A new type then varies over the same axes as `array_type`. For example, the keyword
+    is {"vma": frozenset({"x"})} in a shard_map over the axis "x". The types of outputs
+    need it inside of a shard_map with check_vma=True. Its name depends on the version
+    of JAX, and the dict is empty if JAX has neither name.
     """
     for name in ("manual axes", "old manual axes"):
         axes = _read(name, array_type)

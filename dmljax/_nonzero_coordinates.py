@@ -88,7 +88,8 @@ def nonzero_coordinates(
 
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does
-        not divide the first size or is no multiple of its number of devices, if `x` has
+        not divide the first size, or is no multiple of the number of devices over which
+        explicit axes shard it, if `x` has
         more than 2^32 - 1 elements, or if `implementation` is unknown, or is "pallas"
         where no kernel can run.
       TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
@@ -107,7 +108,8 @@ def nonzero_coordinates(
 
     See DML_NONZERO_COORDINATES_OPERATOR_DESC in directml.h.
     """
-    # `in` would compare an array element by element: we ask for the type first.
+    # A caller may pass an array by mistake, which `in` would compare by elements: we
+    # ask for the type first.
     is_name = implementation is None or isinstance(implementation, str)
     if not is_name or implementation not in (None, "xla", "pallas"):
         raise ArgumentError(
@@ -159,11 +161,13 @@ def _nonzero_coordinates(
         )
     if size is not None:
         # A symbolic size must be at least 1, because JAX can't scatter into an array
-        # that may be empty. JAX takes it to be below 2^31.
-        low = 0 if isinstance(size, int) else 1
-        if not decide_le(low, size) or (low == 0 and size > MAX_ELEMENTS):
+        # that may be empty. It is never too large: for JAX, it is below 2^31.
+        is_known = isinstance(size, int)
+        fewest = 0 if is_known else 1
+        if not decide_le(fewest, size) or (is_known and size > MAX_ELEMENTS):
             raise ArgumentError(
-                f"size is {size}; it must be a number of rows, {low} to {MAX_ELEMENTS}."
+                f"size is {size}; it must be a number of rows, {fewest} to "
+                f"{MAX_ELEMENTS}."
             )
     mesh = explicit_mesh(x)  # refuses an unreduced array
     flags = forms.is_nonzero(x)
@@ -176,7 +180,8 @@ def _nonzero_coordinates(
         fill=fill,
         implementation=implementation,
     )
-    # The result keeps a symbolic size as a string: no other program knows its meaning.
+    # The result keeps a symbolic size as a string, because the result may leave the
+    # program in which the symbol has a meaning.
     searched = tuple(n if isinstance(n, int) else str(n) for n in x.shape)
     return nonzero_result(outputs, (searched, parts, None))
 
@@ -225,7 +230,7 @@ def _outputs(
 def _division(
     flags: Array, *_: Array, rank: int, size: int | None, **__: Any
 ) -> Division:
-    """Returns the batch as independent, and what to do if a tensor itself is sharded.
+    """Says that only the batch is independent, and what to do with other dimensions.
 
     A row of a tensor depends on all earlier elements. Without `size=`, each device
     first gathers the flags, which is faster (docs/tutorials/devices.md). With `size=`,

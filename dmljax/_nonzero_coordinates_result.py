@@ -1,7 +1,8 @@
 """The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
 
 Row r is *valid* if r is less than the count. The methods ask the count, and never the
-coordinates, whether a row is valid: they work for any `fill` of the search.
+coordinates, whether a row is valid. So they work whatever `fill` the search has written
+into the other rows.
 `_nonzero_rows` reads and writes the rows of arrays.
 """
 
@@ -137,7 +138,8 @@ parts=None)
         return f"NonzeroCoordinates({text})"
 
     def _replace(self, /, **outputs: Any) -> NonzeroCoordinates:
-        static = searched, parts, _ = self._static
+        static = self._static
+        searched, parts, _ = static
         if "coordinates" in outputs and searched is not None:
             static = None, parts, "replaced"
         return nonzero_result(super()._replace(**outputs), static)
@@ -155,7 +157,7 @@ parts=None)
         >>> bool(dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).overflow)
         True
         """
-        overflow, _ = _excess(self.count, self._rows)
+        overflow, _ = _excess(self.count, self._row_count)
         return overflow
 
     @property
@@ -169,11 +171,11 @@ parts=None)
         >>> dmljax.nonzero_coordinates(jnp.array([5, 6, 7]), size=2).dropped
         Array(1, dtype=int32)
         """
-        _, dropped = _excess(self.count, self._rows)
+        _, dropped = _excess(self.count, self._row_count)
         return dropped
 
     @property
-    def _rows(self) -> int:
+    def _row_count(self) -> int:
         # A descriptor's output has a row for each element: nothing is dropped. It can
         # be a flat buffer, whose shape does not tell the number of rows. We return a
         # number that no count exceeds.
@@ -197,7 +199,7 @@ parts=None)
         *_, why = self._static
         if why == "descriptor":
             raise ArgumentError(LOST[why])
-        return _valid(self.count, self._rows)
+        return _valid(self.count, self._row_count)
 
     @overload
     def take(self, x: ArrayLike, /, *, fill_value: ArrayLike = 0) -> Array: ...
@@ -391,7 +393,7 @@ def _arrays(argument: str, tree: Any) -> Any:
         return as_array(argument + jax.tree_util.keystr(keys), leaf)
 
     if tree is None:  # for JAX, a tree without leaves
-        tree = as_array(argument, tree)  # an error
+        as_array(argument, tree)  # raises an error
     return jax.tree.map_with_path(convert, tree, is_leaf=_is_wrapper)
 
 
@@ -448,6 +450,7 @@ def _write(
     where: Array | None,
     verb: str,
 ) -> Any:
+    """Does the compiled part of `_written`."""
     if where is not None and where.shape != nonzero.coordinates.shape[:-1]:
         sizes_of_flags = nonzero.coordinates.shape[:-1]  # (K,), or (.., P, K)
         remedy = " For flags of the elements of x, write where=kept.take(flags)."
@@ -494,8 +497,9 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
     """
     batch, searched = _batch_and_searched_sizes(nonzero)
     leading = batch + searched
-    # A size is a string if it was symbolic in the search. "n" fits any number: a search
-    # may have run with n = 4, and its result may go to a program where this size is 4.
+    # A size is a string if it was symbolic in the search. It fits any number: a search
+    # that was exported with size "n" may run with n = 4, and its result may go to a
+    # program where this size is 4.
     fits = [
         str(size) == str(wanted) or (type(wanted), type(size)) == (str, int)
         for wanted, size in zip(leading, x.shape, strict=False)
@@ -582,7 +586,7 @@ def _by_parts(
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
-    if not searched:  # a scalar, which has a column: `x` gets a dimension for it
+    if searched == ():  # a scalar, which has a column: `x` gets a dimension for it
         x = jnp.expand_dims(x, len(leading))
     if parts is not None:
         # `x` has the batch first, and then the dimension that we cut.
@@ -605,17 +609,19 @@ def _rows_spec(
     """Returns the mesh axes of each dimension of ``take(x)``; [] without a mesh.
 
     For example, with `parts=2` the count has sizes (2,), divided over "p", and `x` has
-    (6, 8), with 8 divided over "c". Then ``take(x)`` has `sizes` (2, K, 8) and axes
-    "p", None, "c".
+    (6, 8), with 8 divided over "c". Then ``take(x)`` has `sizes` (2, K, 8) and mesh
+    axes ("p",), (), ("c",).
     """
     mesh = explicit_mesh(x, nonzero.count)
     if mesh is None:
         return []
     of_x, of_count = map(divided_axes, (x, nonzero.count))
-    # `x` has the batch first, and then the dimension that is cut into parts. Axes that
-    # divide this dimension divide the parts. K stays whole.
+    # ``take(x)`` has the batch, the parts, K and the row. `x` has the batch, and then
+    # the dimension that is cut into parts: mesh axes that divide this dimension divide
+    # the parts. K stays whole.
     first = [of_x.get(i) or of_count.get(i, ()) for i in range(nonzero.count.ndim)]
-    of_row = range(x.ndim + len(first) + 1 - len(sizes), x.ndim)
+    row_rank = len(sizes) - len(first) - 1
+    of_row = range(x.ndim - row_rank, x.ndim)
     axes = [*first, (), *(of_x.get(i, ()) for i in of_row)]
     # A dimension stays whole if one of its mesh axes already divides an earlier one, or
     # if its size is no multiple of the number of devices.
@@ -641,7 +647,7 @@ def _over_mesh(
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is not None:
         sharding = NamedSharding(mesh, PartitionSpec(*spec))
-        run = jax.checkpoint(by_xla(run, mesh, sharding))  # see `over_explicit_mesh`
+        run = jax.checkpoint(by_xla(run, mesh, sharding))  # see `read_rows`
     return run(*operands)
 
 

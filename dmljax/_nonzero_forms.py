@@ -62,11 +62,11 @@ def is_nonzero(x: Array) -> Array:
     # NaN: `patterns` is then empty.
     zeros = np.asarray([0.0, -0.0]).astype(x.dtype)
     zeros = zeros[zeros == 0]
-    # A float of 4 bits takes a byte in NumPy. The pattern also fits `bits`, a uint4.
     patterns = np.unique(zeros.view(f"uint{8 * x.dtype.itemsize}"))
     bits = as_bits(x)
     nonzero = lax.full_like(bits, True, bool)
     for pattern in patterns.tolist():
+        # A float of 4 bits takes a byte in NumPy, and its pattern fits a uint4, too.
         differs = lax.ne(bits, constant(pattern, bits.dtype))
         nonzero = lax.bitwise_and(nonzero, differs)
     return nonzero
@@ -146,7 +146,7 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
     The form is called as ``form(flags, [origins,] **static) -> counts, coordinates``:
 
     - flags (*batch, *sizes), also empty;
-    - origins (*batch, 1, 1, ..), with `parts` alone, with a 1 for each of `sizes`;
+    - origins (*batch, 1, 1, ..), only if there are `parts`, with a 1 for each size;
     - counts (*batch,);
     - coordinates (*batch, rows, columns).
     """
@@ -235,10 +235,11 @@ def definition(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     """Chooses between two functions of lines by the numbers of elements and rows.
 
     `nonzero_words` is faster if the lines together have 2^23 elements or more, except
-    if `size` is half of a line or more: `fill_forward` then takes longer than
-    `nonzero_scatter` (docs/development/lab_notes.md, "Rows for many elements, without
-    the kernel"). For fewer elements, or a symbolic number, `nonzero_scatter` is as fast
-    and compiles in half of the time.
+    if `size` is half of a line or more: it then uses `fill_forward`, which takes longer
+    than `nonzero_scatter` (docs/development/lab_notes.md, "Rows for many elements,
+    without the kernel"). With a row for each element it uses `scatter_bits`. For fewer
+    elements, or a symbolic number, `nonzero_scatter` is as fast and compiles in half of
+    the time.
     """
     is_small = not isinstance(flags.size, int) or flags.size < 2**23
     elements, rows = layout.elements, layout.rows
@@ -401,11 +402,16 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     five other numbers into eight rows, and continues three rows further: the next byte
     overwrites the five. There is no branch, and dense masks take as many rounds as
     sparse masks. The other forms do work for each element, which takes a CPU longer.
+
+    A byte may write past the last row of its line. This does no harm in the rows of the
+    next line, which writes its own offsets later: past its count, all offsets are
+    replaced in the end. Past the last line, XLA moves the start of a write back, into
+    eight spare rows.
     """
     height, rows = layout.lines, layout.rows
     packed = pack_rounds(flags)
-    # `next_row` counts all set bits, also without a row. It may be up to `elements`
-    # past the first row of the last line.
+    # In `visit_bytes`, `next_row` also advances for set bits that get no row: it may
+    # reach the first row of the last line plus `elements`.
     with index_mode(packed.size, height * rows + layout.elements) as signed:
         # We count in an unsigned type, because JAX tests whether a signed index is
         # below 0, which takes a third of a round's time.
@@ -433,21 +439,22 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
 def pack_rounds(flags: Array) -> Array:
     """Packs the flags of lines into bytes, (rounds of all lines, bytes of a round).
 
-    The walk visits the bytes of a round in one step of its loop.
+    A round is one iteration of the walk's loop.
     """
     height, elements = flags.shape
-    step = 8  # bytes of a round; a shorter line has a single round
-    if isinstance(elements, int) and elements < 8 * step:
-        step = -(-elements // 8)
-    rounds = -(-elements // (8 * step))  # of a line
-    length = rounds * step * 8
+    round_bytes = 8  # a shorter line has a single round
+    if isinstance(elements, int) and elements < 8 * round_bytes:
+        round_bytes = -(-elements // 8)
+    rounds = -(-elements // (8 * round_bytes))  # of a line
+    length = rounds * round_bytes * 8
     if length != elements:
         # With barriers XLA copies memory. Otherwise XLA would test each element for
         # being padding (docs/development/lab_notes.md, "The walk of a CPU").
         zeros = lax.optimization_barrier(lax.full((height, length), False))
         flags = lax.dynamic_update_slice(zeros, flags, (0, 0))
         flags = lax.optimization_barrier(flags)
-    return lax.reshape(pack(flags, 8 * step), (height * rounds, step))
+    packed = pack(flags, 8 * round_bytes)
+    return lax.reshape(packed, (height * rounds, round_bytes))
 
 
 def for_each(stop: Any, visit: Callable[..., Any], state: Any) -> Any:
@@ -473,31 +480,27 @@ def visit_bytes(
     offset of each row; and the count of each line.
     """
     next_row, offset, counts = walk
-    step = packed.shape[1]
+    round_bytes = packed.shape[1]
     rounds = constant(packed.shape[0] // layout.lines, k.dtype)  # of a line
     rows = constant(layout.rows, k.dtype)
     line = lax.div(k, rounds)
     round_of_line = lax.rem(k, rounds)
-    line_begin = line * rows
-    begins_line = lax.eq(round_of_line, k.dtype.type(0))
-    next_row = lax.select(begins_line, line_begin, next_row)
-    round_offset = round_of_line.astype(np.uint32) * np.uint32(8 * step)
+    first_row = line * rows
+    is_first_round = lax.eq(round_of_line, k.dtype.type(0))
+    next_row = lax.select(is_first_round, first_row, next_row)
+    round_offset = round_of_line.astype(np.uint32) * np.uint32(8 * round_bytes)
     table = jnp.asarray(set_bits()[..., None])
     visited = lax.dynamic_index_in_dim(packed, k, keepdims=False)
     # Functions of jax.numpy would take twice as long to trace.
-    for i in range(step):
+    for i in range(round_bytes):
         byte = lax.index_in_dim(visited, i, keepdims=False)
         index = lax.convert_element_type(byte, k.dtype)
         bits = lax.dynamic_index_in_dim(table, index, keepdims=False)
         offsets = lax.add(bits, lax.add(round_offset, np.uint32(8 * i)))
-        # A byte may write past the last row of its line, into rows that the next line
-        # overwrites. Past the last line, the start of the update is clamped, and the
-        # byte writes into the eight spare rows. `unravel_rows` replaces offsets past
-        # the count.
         offset = lax.dynamic_update_slice_in_dim(offset, offsets, next_row, 0)
         ones = lax.convert_element_type(lax.population_count(byte), k.dtype)
         next_row = lax.add(next_row, ones)
-    count = (next_row - line_begin).astype(np.uint32)
+    count = (next_row - first_row).astype(np.uint32)
     counts = lax.dynamic_update_index_in_dim(counts, count, line, 0)
     return next_row, offset, counts
 

@@ -73,13 +73,13 @@ def choose_kernel(
         if not any(isinstance(n, int) and n >= fewest for n in sizes):
             return None
     arrays = types_of(context)
-    # By default the kernel runs where it was tested: on GPUs from Hopper on. Before JAX
-    # 0.11.2, Mosaic GPU starts every kernel with instructions of Hopper.
-    least = (8, 0) if is_asked and VERSION >= (0, 11, 2) else (9, 0)
+    # By default the kernel runs where it was tested: on GPUs from Hopper on. A kernel
+    # that is asked for may run on GPUs from Ampere on: not before JAX 0.11.2, whose
+    # Mosaic GPU was the first to start kernels without instructions of Hopper.
+    least_capability = (8, 0) if is_asked and VERSION >= (0, 11, 2) else (9, 0)
     # We ask the GPUs of this machine, though a program may be compiled for another: JAX
     # tells a lowering rule at most the target's name, and only for operands on a mesh.
     capability = compute_capability()
-    kernel = None
     remedy = "; use implementation=None or 'xla'."
     # XLA can't divide a kernel: every device would gather whole arrays.
     if problem := why_divided(context):
@@ -96,18 +96,22 @@ def choose_kernel(
             "it needs jax.experimental.pallas.mosaic_gpu as JAX 0.10.2 has it, "
             f"while this is JAX {jax.__version__}"
         )
-    elif platform == "cuda" and capability is not None and capability < least:
-        version = ".".join(map(str, least))
+    elif (
+        platform == "cuda" and capability is not None and capability < least_capability
+    ):
+        version = ".".join(map(str, least_capability))
         problem = f"it needs a GPU of compute capability {version} or later"
     else:
         kernel = KERNELS[platform](arrays[0], **static)
+        if kernel is not None:
+            return kernel
         problem = (
             f"its kernel can't count the elements or rows of sizes "
             f"{show(arrays[0].shape)}"
         )
-    if is_asked and kernel is None:
+    if is_asked:
         raise DescriptorError(
             "NONZERO_COORDINATES: implementation='pallas' was asked for, and "
             f"{problem}{remedy}"
         )
-    return kernel
+    return None

@@ -3,9 +3,10 @@
 For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each of the
 20 *elements* has a *row* of 8 values in `x`. We read or write K of these rows, in K
 *slots*. For each slot, `index` has the coordinates of its element, as one array for
-each searched dimension, as in ``x[index]``, and `valid` has a bool. An invalid slot is
-written nowhere, and reads element 0; only the derivative of narrow rows reads past the
-end instead. `jax.vmap` maps the functions along a batch.
+each searched dimension, as in ``x[index]``, and `valid` has a bool. The
+row in an invalid slot is not written. A read reads element 0 for it, and then fills;
+only the derivative of narrow rows reads past the end instead. `jax.vmap` maps the
+functions along a batch.
 
 No two valid slots have the same element. So the gradient of a read writes the rows of
 the cotangent into zeros, and the gradient of a write reads rows of the cotangent. JAX
@@ -13,11 +14,11 @@ can't know this: its own gradient of a read would add up, value by value. So `_r
 `write_rows` each have a custom_jvp. Rows are *wide* if they have 16 values or more, and
 otherwise *narrow*.
 
-For wide rows, the gradient of a read should be a gather, in which each element reads
-the cotangent of its slot. The slots of all elements are the *inverse index*. If four
-elements are read by the index [2, 0], it is [1, none, 0, none]. JAX makes the gradient
-by transposing the tangent. So the tangent has to be a scatter, in which each element
-writes its tangent into its slot.
+The *inverse index* has the slot of each element, or none. For example, if two slots
+read elements 2 and 0 of four, the inverse index is [1, none, 0, none]. For wide rows,
+the gradient of a read shall be a gather: each element reads the cotangent of its slot.
+JAX transposes a tangent to get the gradient, and transposes a scatter to a gather. So
+the tangent is a scatter: each element writes its tangent into its slot.
 
 | | wide rows | narrow rows |
 |---|---|---|
@@ -53,7 +54,8 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     `fill` has the type of `x`, and is broadcast.
     """
     if 0 not in x.shape:
-        # Residuals could be sharded over explicit axes: see `over_explicit_mesh`.
+        # JAX must not save residuals that are sharded over explicit axes: see
+        # `over_explicit_mesh`.
         read = jax.checkpoint(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
@@ -88,10 +90,10 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 
 
 def _is_wide(x: Array, index: Index) -> bool:
-    """Whether a row of `x` has 16 values or more, which pay for an inverse index.
+    """Whether a row of `x` has 16 values or more.
 
-    A row of a single value does not (docs/development/lab_notes.md, "Rows that are
-    written back").
+    Such rows gain more from an inverse index than it takes to compute
+    (docs/development/lab_notes.md, "Rows that are written back").
     """
     return surely_le(16, math.prod(x.shape[len(index) :]))
 

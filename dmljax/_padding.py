@@ -209,10 +209,10 @@ def _transpose(
 
 
 def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
-    """Sums the cotangent where `operand` has size 1 and the output does not.
+    """Sums the cotangent over the dimensions along which only `operand` has size 1.
 
-    Such a dimension is a batch that only the other operand has, or, for the value, any
-    axis of the tensor.
+    For `x` these belong to a batch that only the value has. For the value they may also
+    be axes of the tensor.
     """
     shape = operand.aval.shape
     broadcast = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
@@ -222,7 +222,7 @@ def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
 def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
     """Says that devices may divide the axes that are not padded."""
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
-    return Division({*range(x.ndim)} - padded, "keep")
+    return Division({*range(x.ndim)} - padded, otherwise="keep")
 
 
 PADDING = OperatorPrimitive(
@@ -270,14 +270,14 @@ def _check_mode(desc: PaddingDesc | Padding1Desc, level: FeatureLevel) -> None:
 
 def _evaluate(desc: PaddingDesc | Padding1Desc, *arrays: Array) -> tuple[Array]:
     """Returns the output of either descriptor."""
-    # Every mode requires a value that fits, although only CONSTANT uses the value. The
-    # value of PADDING is a FLOAT, whatever the type of its tensors.
+    # Only CONSTANT uses the value, but a value of PADDING1 has to fit in every mode.
+    # The value of PADDING is a FLOAT, which saturates.
     is_float = isinstance(desc, PaddingDesc)
     value = desc.scalar("PaddingValue", desc.padding_value, is_float=is_float)
     mode = desc.padding_mode
     scalar = value if mode is PaddingMode.CONSTANT else None
-    # We don't call `padding`, which puts the operator's name in front of errors, as
-    # `Operator` does.
+    # `padding` would put the operator's name in front of errors, where `Operator` puts
+    # it again.
     return (_padding(*arrays, scalar, desc.start_padding, desc.end_padding, mode),)
 
 
@@ -357,7 +357,7 @@ class Padding1Desc(OperatorDesc[Array]):
     output_tensor: TensorDesc
     padding_mode: PaddingMode
     padding_value_data_type: DataType
-    padding_value: float
+    padding_value: float  # an int remains an int
     dimension_count: int
     start_padding: tuple[int, ...]
     end_padding: tuple[int, ...]

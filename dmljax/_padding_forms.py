@@ -109,13 +109,14 @@ def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
 
     Phase j holds element min(j, mirror_sum - j). For example, SYMMETRIC of size 3
     repeats elements 0 1 2 2 1 0, with the period 6. Phases 1 and 4 are mirror images:
-    both hold element 1, and their sum is 5. WRAP has no mirror images, so we return a
-    sum with which each phase j < size holds element j.
+    both hold element 1, and their sum is 5. WRAP has no mirror images: all its phases
+    are below size, where the sum of SYMMETRIC gives element j for phase j.
     """
     if mode is PaddingMode.REFLECTION:
         mirror_sum = 2 * size - 2
-        # The period is mirror_sum, but 1 for size 1. max_dim(mirror_sum, 1) would give
-        # the same, but JAX could not compare that with a symbolic size later.
+        # The period is 2 * size - 2, but 1 for size 1. The maximum with `size` gives
+        # both. So would the maximum with 1, but JAX could not compare it with a
+        # symbolic size later.
         return jax.core.max_dim(mirror_sum, size), mirror_sum
     mirror_sum = 2 * size - 1
     if mode is PaddingMode.SYMMETRIC:
@@ -156,9 +157,9 @@ def by_axes(
 
     Under CONSTANT, XLA's own pad takes all axes at once, and `pad` is not called.
 
-    With `last_first`, the last axis is padded first: by gathers, a mean of the padded
-    array is then several times as fast (docs/development/lab_notes.md, "The order of
-    gathers").
+    With `last_first`, the last axis is padded first. If `pad` gathers, a reduction of
+    the padded array, such as a mean, is then several times as fast
+    (docs/development/lab_notes.md, "The order of gathers").
     """
     axes = padded_axes(x.ndim, start, end)
     if mode is not PaddingMode.CONSTANT:
@@ -250,7 +251,9 @@ def gather_by_table(
 def _gathered(x: Array, axis: int, index: Any, batched: int) -> Array:
     """Returns the elements of `x` at `index` along `axis`.
 
-    The first `batched` dimensions are batching dimensions of the gather.
+    The first `batched` dimensions are batching dimensions of the gather: none, or all
+    before `axis`. In both cases the index takes the place of `axis`, and all other
+    dimensions have the same position in the result as in `x`.
     """
     batch = tuple(range(batched))
     whole_axes = [i for i in range(batched, x.ndim) if i != axis]
@@ -368,14 +371,14 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
         joins = x.dtype != jnp.bfloat16 or VERSION >= (0, 11, 2)
     else:
         # For shape (4, 6, 5, 3) whose axes 0 and 2 are padded, a join copies runs of
-        # 5 * 3 elements, and a gather slices of 3. A join pays off for runs of 224
-        # elements, and not for 64: we chose 96. A gather also copies a slice of 16
-        # elements or more as a block. Here bfloat16, of kind "V", is gathered.
+        # 5 * 3 elements, and a gather copies slices of 3.
         last = axes[-1][0] if axes else x.ndim
         run, slice_size = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
-        is_narrow = x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+        # A join pays off for runs of 224 elements, and not for 64: we chose 96. From 16
+        # elements on, a gather copies slices as blocks, and is as fast.
         has_runs = are_known(*x.shape[last:]) and run >= 96 and slice_size < 16
-        joins = is_narrow and has_runs
+        # bfloat16 has the kind "V", and is gathered along several axes.
+        joins = has_runs and x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
     if joins:
         along = functools.partial(join, otherwise=gather_by_table)
         return by_axes(along, x, *value, **static, last_first=False)
@@ -517,7 +520,8 @@ def _fold_strip(
     image = mirror_sum - phase  # the mirror image of the first element
     if surely_le(phase + length, size):  # a direct run
         return strip, phase
-    if surely_le(image + 1, size) and surely_le(length - 1, image):  # a reversed run
+    # A reversed run. Under WRAP, `image` is never below `size`.
+    if surely_le(image + 1, size) and surely_le(length - 1, image):
         return lax.rev(strip, (axis,)), image - length + 1
     return _sum_of_periods(strip, phase, size, axis, mode), 0
 

@@ -60,7 +60,8 @@ class OperatorPrimitive:
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
         faster there than `xla`.
       auto_sharded: a jax.numpy form for programs whose arrays XLA may divide among
-        devices: XLA need not send whole arrays. None if `xla` is such a form.
+        devices. With this form, XLA need not send whole arrays. None if `xla` is such a
+        form.
       kernel: chooses a kernel when a call is lowered, `(platform, context, **static) ->
         form`; it returns None to leave the call to the jax.numpy forms. Here `static`
         may include `implementation`, which forms do not take.
@@ -100,8 +101,8 @@ class OperatorPrimitive:
 
     def __call__(self, *operands: Array, **static: Any) -> Outputs:
         """Computes the outputs for operands in normal form and hashable attributes."""
-        # A primitive has no weak types. JAX wants a weakly typed gradient in a weakly
-        # typed operand: the transpose of this conversion makes it so.
+        # A primitive has no weak types. But the gradient with respect to a weakly typed
+        # operand must be weakly typed: the transpose of this conversion makes it so.
         operands = tuple(map(drop_weak_type, operands))
         mesh = explicit_mesh(*operands)
         if mesh is not None:
@@ -167,17 +168,17 @@ class OperatorPrimitive:
     ) -> list[jax.core.ShapedArray]:
         """Returns the types of the outputs.
 
-        The operands are whole along explicit mesh axes (`__call__` divides other
-        calls), and so are the outputs. Outputs vary over the same manual axes as the
-        operands.
+        Explicit mesh axes divide no operand here, for `__call__` sends divided operands
+        to `over_explicit_mesh`. So they divide no output. Outputs vary over the same
+        manual axes as the operands.
         """
         # The context may have no mesh where the type of an operand has one.
         meshes = [get_abstract_mesh(), *(x.sharding.mesh for x in operands)]
         mesh = next((mesh for mesh in meshes if not mesh.empty), meshes[0])
-        on_mesh = varying_keyword(operands[0])
-        on_mesh["sharding"] = NamedSharding(mesh, PartitionSpec())
+        keywords = varying_keyword(operands[0])
+        keywords["sharding"] = NamedSharding(mesh, PartitionSpec())
         outputs = self.types(*operands, **static)
-        return [jax.core.ShapedArray(x.shape, x.dtype, **on_mesh) for x in outputs]
+        return [jax.core.ShapedArray(x.shape, x.dtype, **keywords) for x in outputs]
 
     def _batch(
         self, operands: Sequence[Array], dims: Sequence[int | None], **static: Any

@@ -90,8 +90,9 @@ def over_explicit_mesh(
     static: dict[str, Any],
 ) -> Outputs:
     """Returns the outputs of an `OperatorPrimitive` for operands sharded on a mesh."""
-    # A dimension of size 1 stays whole. No two operands disagree: only a batch
-    # dimension is larger in several, and `jax.vmap` requires the same axes of all.
+    # A dimension of size 1 stays whole. No two operands disagree about a dimension:
+    # only a batch dimension has a larger size in more than one, and `jax.vmap` requires
+    # the same mesh axes of all.
     divided = {
         dimension: axes
         for operand in operands
@@ -114,26 +115,29 @@ def over_explicit_mesh(
     # jax.checkpoint a function saves none. An operator without a derivative needs this,
     # too: JAX would save its zero tangents.
     run: Form = jax.checkpoint(functools.partial(operator, **static))
-    manual: set[str] = set().union(*operand_axes.values())
+    dividing: set[str] = set().union(*operand_axes.values())
     all_explicit = mesh.explicit_axes == mesh.axis_names
+    # Of the calls by parts, each takes one of three ways:
+    # - all axes are explicit: a shard_map over all, even if none divides the operands;
+    # - some axes are automatic: a shard_map over the axes that divide the operands;
+    # - some are automatic, and no axis divides the operands: no shard_map.
     if not by_parts:
         run = by_xla(run, mesh, output_shardings)
-    elif all_explicit or manual:
+    elif all_explicit or dividing:
         run = jax.shard_map(
             run,
             mesh=mesh,
             in_specs=tuple(sharding.spec for sharding in operand_shardings),
             out_specs=tuple(sharding.spec for sharding in output_shardings),
-            # `set()` makes all axes manual. With only some, JAX may end the process for
-            # a vmap over another axis (docs/development/lab_notes.md, "Manual axes must
-            # be sorted"). Axes that are not explicit are left to XLA.
-            axis_names=set() if all_explicit else manual,
-            # JAX's check needs operands that vary over the same mesh axes. We can make
-            # them so if this JAX names the axes, for which any type will do.
+            # For JAX, `set()` means all axes. With some alone, JAX may end the process
+            # for a vmap over another axis (docs/development/lab_notes.md, "Manual axes
+            # must be sorted"). Automatic axes are left to XLA.
+            axis_names=set() if all_explicit else dividing,
+            # JAX's check needs operands that vary over the same mesh axes. The
+            # primitive casts them, if this JAX has a keyword for these axes.
             check_vma=bool(varying_keyword(jax.typeof(0))),
         )
-    # In the remaining case no explicit axis divides the operands, and XLA may divide
-    # the call along automatic axes. With "gather", each device gathers operands here.
+    # With "gather", it is this reshard that gathers the operands.
     return run(*jax.reshard(operands, operand_shardings))
 
 

@@ -112,7 +112,7 @@ __all__ = [
 Mode = Literal["constant", "edge", "reflect", "symmetric", "wrap"]
 _MODES = typing.get_args(Mode)
 # An array to search. The elements of a NumPy array are known while a program is traced.
-Searchable = Array | np.ndarray
+AnyArray = Array | np.ndarray
 
 
 def __dir__() -> list[str]:
@@ -161,7 +161,7 @@ def pad(
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = _as_canonical("array", array)
-    # An array would be compared element by element, and its text is not.
+    # A caller may pass an array by mistake. Its text is compared as a whole.
     if str(mode) not in _MODES:
         raise NotImplementedError(_why_no_mode(mode))
     if str(reflect_type) != "even":
@@ -178,8 +178,8 @@ def pad(
     elif mode != "constant":
         raise ArgumentError(f"constant_values is given, which mode={mode!r} ignores.")
     starts, ends = _as_widths(pad_width, x.ndim)
-    convert = functools.partial(_as_element, "constant_values", x.dtype)
-    values = jax.tree.map(convert, unwrap_array(constant_values))
+    as_value = functools.partial(_as_operand, "constant_values", x.dtype)
+    values = jax.tree.map(as_value, unwrap_array(constant_values))
     return _pad(x, values, starts, ends, mode)
 
 
@@ -267,7 +267,7 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
         start, end = [0] * x.ndim, [0] * x.ndim
         start[axis] = starts[axis]
         end[axis] = ends[axis]
-        # Both ends get the value before the axis, and the end is then replaced. One end
+        # We pad both ends with the start's value, and then overwrite the end. One end
         # after the other would make sizes that may not divide among devices.
         padded = padding(padded, start, end, value=before[axis])
         not_in_end = is_inside(padded.shape, (0,) * x.ndim, tuple(end))
@@ -432,7 +432,7 @@ def flatnonzero(
 
 
 def find_columns(
-    argument: str, x: Searchable, size: int | None, fill_value: Any
+    argument: str, x: AnyArray, size: int | None, fill_value: Any
 ) -> tuple[Array, ...]:
     """Finds coordinates in `x`, and returns one array per dimension."""
     fills = fill_value
@@ -445,6 +445,7 @@ def find_columns(
         )
     integer = jnp.result_type(int)
     for length in x.shape:
+        # The largest coordinate is `length` - 1.
         if surely_le(np.iinfo(integer).max + 2, length):
             raise ArgumentError(
                 f"{argument} has sizes {show(x.shape)}; coordinates of {length} "
@@ -452,15 +453,15 @@ def find_columns(
                 f"{TURN_ON_X64}, or use dmljax.nonzero_coordinates, whose coordinates "
                 "are uint32."
             )
-    convert = functools.partial(_as_element, "fill_value", integer)
-    fills = jax.tree.map(convert, fills)  # leaves None as it is
+    as_fill = functools.partial(_as_operand, "fill_value", integer)
+    fills = jax.tree.map(as_fill, fills)  # leaves None as it is
     count, coordinates, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
     return _split_columns(count, coordinates, fills, rows)
 
 
-def _find(x: Searchable, size: int | None) -> tuple[Any, Any, int]:
+def _find(x: AnyArray, size: int | None) -> tuple[Any, Any, int]:
     """Returns the count, the coordinates, and the number of rows to return.
 
     An array of NumPy is searched here, while a program is traced: the coordinates are
@@ -497,13 +498,13 @@ def _split_columns(
 
     All these arrays have the same type, which holds the fills as well.
     """
-    # The inner call gives int32 or int64. `int` itself is a weak type, which a fill of
-    # int8 would narrow.
-    dtype = jnp.result_type(jnp.result_type(int), *jax.tree.leaves(fills))
+    # int32 or int64. `int` itself is a weak type, which a fill of int8 would narrow.
+    default = jnp.result_type(int)
+    dtype = jnp.result_type(default, *jax.tree.leaves(fills))
     columns = []
     valid = valid_rows(count, rows)
-    of_rows = lax.slice_in_dim(coordinates, 0, rows)
-    for column, fill in zip(of_rows.T, fills, strict=True):
+    returned = lax.slice_in_dim(coordinates, 0, rows)
+    for column, fill in zip(returned.T, fills, strict=True):
         filling = jnp.asarray(0 if fill is None else fill, dtype)
         columns.append(jnp.where(valid, column.astype(dtype), filling))
     return tuple(columns)
@@ -594,8 +595,8 @@ def compress(
 
 
 def take_slices(
-    condition: Searchable,
-    values: Searchable,
+    condition: AnyArray,
+    values: AnyArray,
     axis: int | None,
     size: int | None,
     fill_value: ArrayLike,
@@ -611,7 +612,7 @@ def take_slices(
         axis = 0
         values = values.reshape(-1)
     axis = as_axis("axis", axis, values.ndim)
-    fill = _as_element("fill_value", values.dtype, fill_value)
+    fill = _as_operand("fill_value", values.dtype, fill_value)
     length = values.shape[axis]
     is_longer = not surely_le(condition.size, length)
     up_to_end = condition[:length] if is_longer else condition
@@ -622,8 +623,7 @@ def take_slices(
             f"condition is true past the end of the axis of {length} elements."
         )
     taken = _gather_slices(values, count, coordinates, fill, axis, rows)
-    # With a size, the result has no weak type, as in jax.numpy: the fill has the strong
-    # type of `values`.
+    # As in jax.numpy, only a result without fills keeps a weak type.
     return as_weak_as(values, taken) if size is None else taken
 
 
@@ -652,10 +652,12 @@ def _gather_slices(
     valid = valid_rows(count, rows)
     index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
     integer = jnp.result_type(int)
-    if not surely_le(np.iinfo(integer).max + 1, length):
+    # An index of jax.numpy is signed, and `read_rows` counts to `length`.
+    is_too_long = surely_le(np.iinfo(integer).max + 1, length)
+    if not is_too_long:
         index = lax.convert_element_type(index, integer)
         taken = read_rows(values, filling, valid, (index,))
-    else:  # an index of jax.numpy is signed, and can't count to `length`
+    else:
         inside = jnp.where(valid, index, np.uint32(0))
         slice_at = functools.partial(lax.dynamic_index_in_dim, values, keepdims=False)
         slices = jax.vmap(slice_at)(inside)
@@ -714,7 +716,7 @@ def _triangle(m: ArrayLike, k: Any, *, upper: bool) -> Array:
     return as_weak_as(x, keep_triangle("m", x, k, upper=upper))
 
 
-def keep_triangle(argument: str, x: Searchable, k: Any, *, upper: bool) -> Array:
+def keep_triangle(argument: str, x: AnyArray, k: Any, *, upper: bool) -> Array:
     """Keeps the diagonals from `k` on with `upper`, and otherwise up to `k`."""
     if x.ndim < 2:
         raise ArgumentError(
@@ -815,15 +817,16 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 
-def as_weak_as(x: Searchable, result: Array) -> Array:
+def as_weak_as(x: AnyArray, result: Array) -> Array:
     """Returns a result with a weak type if `x` has a weak type, as jax.numpy does."""
     return _weakened(x, result) if jax.typeof(x).weak_type else result
 
 
 @compiled()
 def _weakened(x: Array, result: Array) -> Any:
-    # Of JAX's documented functions, full_like gives a weak type, but only to a scalar.
-    return jnp.vectorize(functools.partial(lax.full_like, x, shape=()))(result)
+    # Of JAX's documented functions, full_like alone gives a weak type, and only to a
+    # scalar. So each element becomes a scalar of the type of `x`.
+    return jnp.vectorize(lambda element: lax.full_like(x, element, shape=()))(result)
 
 
 def _cast_or_wrap(array: Array, dtype: np.dtype) -> Array:
@@ -832,7 +835,7 @@ def _cast_or_wrap(array: Array, dtype: np.dtype) -> Array:
     return cast(array, dtype)
 
 
-def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
+def _as_canonical(argument: str, value: ArrayLike) -> AnyArray:
     """Returns `value` as an array of the type that JAX gives it, or refuses a list.
 
     A NumPy array remains a NumPy array.
@@ -840,7 +843,8 @@ def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
     array = unwrap_array(value)
     if isinstance(array, (np.ndarray, np.generic)):
         # JAX narrows these types, which turns 2^32 and 1e-300 into 0. We narrow before
-        # the search, to find the elements that JAX finds.
+        # the search, to find the elements that JAX finds. `as_array` would refuse an
+        # integer that does not fit.
         if array.dtype in WIDE:
             with np.errstate(over="ignore"):  # too large a float becomes infinity
                 array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
@@ -850,11 +854,11 @@ def _as_canonical(argument: str, value: ArrayLike) -> Searchable:
     return as_array(argument, array)
 
 
-def _as_element(argument: str, dtype: np.dtype, value: Any) -> Any:
-    """Returns a number, or an array, for a compiled function to convert to `dtype`.
+def _as_operand(argument: str, dtype: np.dtype, value: Any) -> Any:
+    """Returns a number or an array that a compiled function takes.
 
-    JAX refuses a Python integer beyond its default type of integers, so NumPy converts
-    such an integer here.
+    The function converts it to `dtype`. Only a Python integer past JAX's default type
+    of integers, which JAX refuses, is converted here.
     """
     number = as_number(value)
     if number is None:

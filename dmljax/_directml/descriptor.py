@@ -42,9 +42,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     in the same order and in snake_case, and the class variables below, which the checks
     read. `evaluate` returns a tuple of the outputs. The type parameter ``Result`` is
     what a call of the operator returns. `check_rules` has rules that the operator's
-    function lacks.
-    A ``value_data_type`` must be the type of the output, and a count the length of the
-    lists behind it.
+    function lacks. Two kinds of fields are checked by their names: ``value_data_type``
+    must be the type of the output, and a ``.._count`` the length of the lists after it.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
@@ -154,7 +153,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                     )
 
     def _check_copies(self) -> None:
-        """Checks the fields that C needs, and that follow from other fields."""
+        """Checks the fields that repeat what other fields say: counts and a type."""
         output = self.outputs[0]
         data_type = getattr(self, output).data_type
         count_name, count = "", 0
@@ -197,7 +196,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
         return as_scalar(name, value, output.dtype, cast=is_float, strict=True)
 
     def to_json(self) -> dict[str, Any]:
-        """Returns a dispatchable of a model file, with ``type`` and ``desc``."""
+        """Returns the operator as an object of a model file: ``type`` and ``desc``."""
         return {"type": f"DML_OPERATOR_{self.operator}", "desc": to_json(self)}
 
     @classmethod

@@ -62,7 +62,7 @@ class Reader(NamedTuple):
 
 
 def exactly(*classes: type) -> Callable[[Any], Any]:
-    """Makes a converter for values of these types. For `isinstance`, True is an int."""
+    """Makes a converter for values of exactly these types: a bool is no int."""
     return lambda value: value if type(value) in classes else None
 
 
@@ -74,7 +74,7 @@ def _number(value: Any) -> Any:
 
 def integers(value: Any) -> tuple[int, ...] | None:
     """Converts a list of integers."""
-    if isinstance(value, list) and {int}.issuperset(map(type, value)):
+    if isinstance(value, list) and all(type(item) is int for item in value):
         return tuple(value)
     return None
 
@@ -136,17 +136,18 @@ def read_fields(cls: Any, value: Mapping[str, Any], prefix: str = "") -> Any:
             )
     arguments = {}
     for key, field in fields.items():
-        item = field.default
         hint = field.annotation
-        # In an optional field, null means the same as absent.
-        if item is Parameter.empty or value.get(key) is not None:
+        item = value.get(key, Parameter.empty)
+        is_optional = field.default is not Parameter.empty
+        if is_optional and item in (None, Parameter.empty):
+            item = field.default
+        else:
             path = prefix + key
-            item = value.get(key, Parameter.empty)
             item = reader_of(hint).read(item, f"the field '{path}'")
             if dataclasses.is_dataclass(hint):
                 item = read_fields(hint, item, f"{path}.")
-        # Microsoft's tool DxDispatch takes Strides [] for none, and computes a
-        # TotalTensorSizeInBytes of 0. So do we.
+        # As in Microsoft's tool DxDispatch, Strides [] means no strides, and a
+        # TotalTensorSizeInBytes of 0 is one that we compute.
         if cls is TensorDesc and field.default is None and not item:
             item = None
         arguments[field.name] = item

@@ -102,8 +102,8 @@ class Operator(Generic[Result]):
                 )
             converted = []
             for (name, tensor), array in zip(inputs.items(), arrays, strict=True):
-                # We check this type before `as_array`, which suggests x64 mode for
-                # 64-bit arrays: this would not help if the tensor has 32-bit elements.
+                # For a 64-bit array, `as_array` would suggest x64 mode, which does not
+                # help if the tensor has 32-bit elements. We compare the types first.
                 if type(array) is np.ndarray and array.dtype in WIDE:
                     _check_type(name, tensor, array.dtype)
                 array = as_array(f"tensor '{name}'", array, strict=True)
@@ -211,7 +211,8 @@ def _evaluate(operator: Operator[Any], *arrays: Array) -> Any:
     # Several outputs are a NamedTuple: we keep its class and its static data.
     if hasattr(results, "_make"):
         return jax.tree.unflatten(jax.tree.structure(results), written)
-    return written[0]
+    (output,) = written
+    return output
 
 
 def _check_type(name: str, tensor: TensorDesc, dtype: np.dtype) -> None:

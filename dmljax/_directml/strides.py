@@ -23,12 +23,12 @@ def read(tensor: TensorDesc, buffer: Array) -> Array:
     # along an axis that is broadcast is a sum. A scatter-add could sum in another order
     # in the next run.
     axes = zip(sizes, strides, strict=True)
-    distinct = [size if stride else 1 for size, stride in axes]
+    unrepeated = [size if stride else 1 for size, stride in axes]
     # The gather's transpose is a scatter-add. If XLA knows that no two elements share
     # an offset, it may run the scatter in parallel without atomic additions.
     with index_mode(tensor.extent, buffer.size) as integer:
-        dense = buffer.at[_offsets(tensor, distinct, integer)].get(
-            mode="promise_in_bounds", unique_indices=steps_over(distinct, strides)
+        dense = buffer.at[_offsets(tensor, unrepeated, integer)].get(
+            mode="promise_in_bounds", unique_indices=steps_over(unrepeated, strides)
         )
     return jnp.broadcast_to(dense, sizes)
 

@@ -43,7 +43,8 @@ def fields_of(cls: Any) -> Mapping[str, inspect.Parameter]:
     fields = {}
     for name, parameter in inspect.signature(cls).parameters.items():
         key = c_name(name)
-        if issubclass(cls, tuple):  # a key of a file, such as valueCount
+        # A NamedTuple is an object of a model file, whose keys begin in lower case.
+        if issubclass(cls, tuple):
             key = "$schema" if name == "schema" else name[0] + key[1:]
         hint = hints[name]
         default = parameter.default

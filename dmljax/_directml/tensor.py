@@ -57,8 +57,8 @@ class TensorFlags(enum.IntFlag, boundary=enum.STRICT):
     """Names the flags of a tensor, as DML_TENSOR_FLAGS does.
 
     OWNED_BY_DML lets DirectML keep a copy of a constant tensor, in any layout. Here the
-    flag has a meaning only in model files: a dispatchable binds such a tensor once, and
-    commands may not bind it again.
+    flag has a meaning only in model files: there an operator binds such a tensor, and
+    the commands that run the operator may not bind it again.
 
     >>> TensorFlags.OWNED_BY_DML == 1
     True
@@ -150,9 +150,9 @@ def steps_over(sizes: Sequence[int], strides: Sequence[int]) -> bool:
     """Whether each stride steps over all elements of the axes with smaller strides.
 
     If so, no two elements share an offset. This holds for the usual layouts: packed,
-    transposed, channels last, with gaps. It does not hold for a few layouts in which no
-    elements share an offset either, such as sizes {4,3} with strides {3,4}: an exact
-    answer is a subset sum, which takes exponential time in general.
+    transposed, channels last, with gaps. For a few other layouts, such as sizes {4,3}
+    with strides {3,4}, the answer is False although no elements share an offset: an
+    exact answer is a subset sum, which takes exponential time in general.
 
     >>> steps_over((2, 3), (1, 2)), steps_over((2, 3), (2, 1))
     (True, False)
@@ -197,7 +197,7 @@ def check_tensor(
             f"{has} sizes {show(sizes)}, {show(elements)} elements; at most "
             f"{MAX_ELEMENTS} are allowed."
         )
-    # Packed strides keep these rules.
+    # The rules of strides. Packed strides always keep them.
     strides = tensor.element_strides
     both = f"sizes {show(sizes)} and strides {show(strides)}"
     if len(strides) != len(sizes):
