@@ -480,7 +480,7 @@ def _write(
                 f"{name} has bools, which have no sum. Write {name}.astype(int)."
             )
         x, rows = drop_weak_type(x), drop_weak_type(rows)
-        if 0 in x.shape + rows.shape:
+        if 0 in x.shape:
             return x
         function: Any = add_rows if verb == "add" else write_rows
         spec = jax.typeof(x).sharding.spec

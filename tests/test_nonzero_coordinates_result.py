@@ -11,7 +11,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from jax import export, test_util
-from jax.experimental import checkify
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
@@ -21,8 +20,8 @@ from tests.checks import (
     Parameter,
     assert_refused,
     assert_same,
+    lowered,
     needs_devices,
-    slow,
     struct,
 )
 from tests.collectives import collectives
@@ -36,11 +35,6 @@ FIVE = np.array([1, 1, 0, 1, 1, 0, 0, 1], np.int8)  # of 8: 4 rows are too few
 FLAGS = np.array([1, 0, 1, 1, 0, 1, 0, 1, 1], bool)  # of the first rows
 BATCH = np.stack([MASK, MASK[::-1], 0 * MASK, 0 * MASK + 1])
 find = dmljax.nonzero_coordinates
-
-
-def replace(found, **outputs):
-    """copy.replace of Python 3.13."""
-    return found.__replace__(**outputs)
 
 
 def numbers(*shape):
@@ -144,8 +138,7 @@ def test_repr_is_short():
     [
         copy.deepcopy,
         lambda found: pickle.loads(pickle.dumps(found)),
-        lambda found: found._replace(count=found.count),
-        lambda found: getattr(copy, "replace", replace)(found, count=found.count),
+        lambda found: found.__replace__(count=found.count),  # by copy.replace
         jax.jit(lambda found: found),
     ],
 )
@@ -160,9 +153,7 @@ def test_a_result_keeps_the_sizes(passed):
 def test_other_sizes_are_another_tree():
     row = MASK[None]
     results = find(row), find(row), find(row, parts=1), find(MASK)
-    same, again, *others = map(jax.tree.structure, results)
-    assert same == again
-    assert len({same, *others}) == 3
+    assert len(set(map(jax.tree.structure, results))) == 3
 
 
 @pytest.mark.parametrize(("sizes", "size"), [("4", 5), ("n", 5), ("n", None)])
@@ -174,17 +165,14 @@ def test_exported_bytes(sizes, size):
 
     @jax.jit
     def run(mask, x):
-        kept = find(mask, size=size, parts=None)
-        return kept, kept.put(x, 2 * kept.take(x)), jax.grad(total)(x, kept)
-
-    def total(x, kept):
-        return kept.take(x).sum()
+        kept = find(mask, size=size)
+        doubled, pull = jax.vjp(lambda x: kept.put(x, 2 * kept.take(x)), x)
+        return kept, doubled, pull(x)[0]
 
     data = export.export(run)(*types).serialize()
     mask, x = MASK.reshape(4, 2), numbers(4, 2)
-    kept, doubled, gradient = export.deserialize(data).call(mask, x)
-    assert_same(doubled, np.where(mask, 2 * x, x))
-    assert_same(gradient, mask.astype(x.dtype))
+    kept, *found = export.deserialize(data).call(mask, x)
+    assert_same(found, [np.where(mask, 2 * x, x)] * 2)
     assert_same(kept.take(x), taken(mask, x, size or 8))
 
 
@@ -200,10 +188,8 @@ def test_exported_bytes(sizes, size):
         ((2, 4), (), 6, 2**32 - 1),
         ((2, 2, 2), (3,), 2, None),
         ((), (3,), 2, None),
-        ((0,), (2,), 3, None),
         ((2, 0), (), 3, None),  # fault: only the first size is compared with 0
         ((8,), (0,), 3, None),
-        ((8,), (2,), 0, None),
     ],
 )
 def test_rows_of_a_mask_and_back(sizes, rest, size, fill):
@@ -221,14 +207,12 @@ def test_rows_of_a_mask_and_back(sizes, rest, size, fill):
         ("cpu", 16, 4, 1),
         ("tpu", 16, 4, 0),
         ("cuda", 15, 4, 0),
-        ("cpu", 15, 4, 0),
         ("cuda", 16, 3, 0),
     ],
 )
 def test_wide_rows_for_half_of_the_elements_are_selected(platform, row, size, gathers):
-    run = jax.jit(lambda mask, x, rows: find(mask, size=size).put(x, rows))
-    traced = run.trace(MASK, numbers(8, row), numbers(size, row))
-    text = traced.lower(lowering_platforms=(platform,)).as_text()
+    arrays = numbers(8, row), numbers(size, row)
+    text = lowered(find(MASK, size=size).put, *arrays, platform=platform)
     assert text.count('"stablehlo.gather"') == gathers
 
 
@@ -236,65 +220,55 @@ EXTREMES = {"bool": True, "int8": -128, "uint8": 255, "uint32": 2**32 - 1}
 EXTREMES |= {"int32": 2**24 + 1, "bfloat16": 3, "float64": 1 / 3, "complex64": 1 + 2j}
 
 
-def test_every_bit_of_narrow_and_wide_rows(form):
+def test_trees_of_arrays_of_every_type(form):
+    """Every bit of narrow and wide rows is kept."""
+    kept = find(MASK, size=5)
     with jax.enable_x64(True):
-        x = [np.full((8, form), v, t) for t, v in EXTREMES.items()]
-        rows = [a[:5] * np.array(0, a.dtype) for a in x]
-        kept = find(MASK, size=5, fill=None)
+        arrays = [np.full((8, form), v, t) for t, v in EXTREMES.items()]
+        x = {"a": numbers(8), "b": (None, arrays)}
+        rows = jax.tree.map(lambda a: a[:5] * np.array(0, a.dtype), x)
         found = jax.jit(lambda x, rows: (kept.take(x), kept.put(x, rows)))(x, rows)
-        pairs = zip(x, rows, strict=True)
-        wanted = [[taken(MASK, a, 5), put(MASK, a, b)] for a, b in pairs]
-        assert_same(found, [*zip(*wanted, strict=True)])
+    pairs = partial(taken, MASK, size=5), partial(put, MASK)
+    wanted = jax.tree.map(pairs[0], x), jax.tree.map(pairs[1], x, rows)
+    assert jax.tree.structure(found) == jax.tree.structure(wanted)
+    assert_same(found, wanted)
+    x = {"a": numbers(8, 2), "b": (MASK, None)}
+    filled = kept.take(x, fill_value={"a": np.float32(0.5), "b": (7, None)})
+    assert (filled["a"][4, 0], filled["b"][0][4]) == (0.5, 7)
+    assert kept.take([]) == []
 
 
 @pytest.mark.parametrize("size", [0, 5])
 def test_results_are_not_weak(size):
-    given = weak, _ = jnp.full((8, 16), 2.0), jnp.full((size, 16), 3.0)
-    assert jax.typeof(weak).weak_type
+    given = jnp.full((8, 16), 2.0), jnp.full((size, 16), 3.0)
     wanted = moved(MASK, *map(np.asarray, given))
     assert_same(there_and_back(MASK, *given, size=size), wanted)
 
 
-def test_trees_of_arrays():
-    """With one fill value, and a tree of them."""
-    x = {"a": numbers(8, 2), "b": (MASK, None)}
-    rows = jax.tree.map(lambda a: -a[:5], x)
-    found = jax.jit(partial(there_and_back, size=5))(MASK, x, rows)
-    leaves = zip(jax.tree.leaves(x), jax.tree.leaves(rows), strict=True)
-    wanted = zip(*(moved(MASK, *pair) for pair in leaves), strict=True)
-    assert_same(found, list(wanted))
-    assert jax.tree.structure(found[1]) == jax.tree.structure(x)
-    fills = {"a": np.float32(0.5), "b": (7, None)}
-    filled = find(MASK, size=5).take(x, fill_value=fills)
-    assert (filled["a"][4, 0], filled["b"][0][4]) == (0.5, 7)
-    assert find(MASK).take([]) == []
-
-
-@pytest.mark.parametrize("size", [2, 4, 6])
-def test_a_batch_with_and_without_vmap(size, form):
+@pytest.mark.parametrize("size", [2, 6])
+def test_batches_and_parts(size, form):
     """If `size` is too small, the rows of a line don't reach another line."""
-    x, rows = numbers(4, 8, form), -numbers(4, size, form)
-    run = partial(there_and_back, size=size)
-    wanted = of_lines(BATCH, x, rows)
-    assert_same(jax.vmap(run)(BATCH, x, rows), wanted)
-    kept = jax.vmap(partial(find, size=size))(BATCH)
-    assert_same(uses(kept, x, rows), wanted)
-    counts = (BATCH != 0).sum(1, dtype=np.int32)
-    assert_same(kept.overflow, counts > size)
-    assert_same(kept.dropped, np.maximum(counts - size, 0))
-    assert_same(kept.valid, np.arange(size) < counts[:, None])
-
-
-def test_parts(form):
-    """One mask, and a batch of matrices. Each part has 4 elements and 3 rows."""
-    search = partial(find, parts=2, size=3)
+    search = partial(find, size=size)
+    cut = partial(search, parts=2)
     batch = BATCH.reshape(4, 4, 2)
-    for mask, kept in (MASK, search(MASK)), (batch, jax.vmap(search)(batch)):
-        x, rows = numbers(*mask.shape, form), -numbers(*kept.count.shape, 3, form)
-        lines = mask.reshape(-1, 4), x.reshape(-1, 4, form), rows.reshape(-1, 3, form)
-        flat = zip(of_lines(*lines), (rows, x, x, x, x), strict=True)
-        wanted = tuple(found.reshape(like.shape) for found, like in flat)
+    for mask, kept in (
+        (BATCH, jax.vmap(search)(BATCH)),
+        (MASK, cut(MASK)),
+        (batch, jax.vmap(cut)(batch)),
+    ):
+        x, rows = numbers(*mask.shape, form), -numbers(*kept.valid.shape, form)
+        n = kept.count.size
+        lines = mask.reshape(n, -1), x.reshape(n, -1, form), rows.reshape(n, size, form)
+        pairs = zip(of_lines(*lines), (rows, x, x, x, x), strict=True)
+        wanted = [found.reshape(like.shape) for found, like in pairs]
         assert_same(uses(kept, x, rows), wanted)
+        counts = (lines[0] != 0).sum(1, dtype=np.int32).reshape(kept.count.shape)
+        assert_same(kept.overflow, counts > size)
+        assert_same(kept.dropped, np.maximum(counts - size, 0))
+        assert_same(kept.valid, np.arange(size) < counts[..., None])
+        if mask is BATCH:
+            run = jax.vmap(partial(there_and_back, size=size))
+            assert_same(run(mask, x, rows), wanted)
 
 
 @pytest.mark.parametrize("strides", [None, (9, 2)])
@@ -303,9 +277,8 @@ def test_overflow_of_a_descriptor(strides):
     rows = tensor("UINT32", 6, 1, strides=strides)
     desc = dmljax.NonzeroCoordinatesDesc(tensor("INT32", 6), tensor("UINT32", 1), rows)
     described = dmljax.create_operator(desc)
-    for run in described, jax.jit(described):
-        found = run(np.arange(6, dtype=np.int32))
-        assert (found.overflow.tolist(), found.dropped.tolist()) == ([False], [0])
+    found = jax.jit(described)(np.arange(6, dtype=np.int32))
+    assert (found.overflow.tolist(), found.dropped.tolist()) == ([False], [0])
 
 
 def test_overflow_of_a_scalar_without_a_size_and_of_parts():
@@ -328,19 +301,15 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
 # TRANSFORMATIONS
 
 
-@pytest.mark.parametrize("size", [0, 4, slow(6)])
+@pytest.mark.parametrize("size", [0, 4, 6])
 def test_derivatives(size, form):
     """JAX compares derivatives of both orders with differences, in both modes."""
     kept = find(FIVE, size=size, fill=None)
 
     @jax.jit
     def squares(x, rows, value):
-        x, rows = x**2, rows**2
-        taken = kept.take(x, fill_value=value**2)
-        written = kept.put(x, rows, where=where), kept.add(x, rows, where=where)
-        return taken, kept.put(x, rows), kept.add(x, rows), written
+        return kept.take(x**2, fill_value=value**2), uses(kept, x**2, rows**2)
 
-    where = FLAGS[:size]
     with jax.enable_x64(True):  # differences of float32 are too coarse
         x, rows = (numbers(n, form).astype(float) / 64 for n in (8, size))
         test_util.check_grads(squares, (x, rows, 0.5), order=2)
@@ -366,24 +335,9 @@ def test_vmap_of_a_gradient():
     def loss(x, mask):
         return (find(mask, size=3).take(x) ** 2).sum() / 2
 
-    lines = zip(BATCH, x, strict=True)
-    wanted = np.stack([put(mask, 0 * a, taken(mask, a, 3)) for mask, a in lines])
-    assert_same(jax.jit(jax.vmap(jax.grad(loss)))(x, BATCH), wanted)
-
-
-def test_index_checks_report_rows_past_the_count_in_derivatives_alone():
-    mask, x = MASK.reshape(2, 4), numbers(2, 4)
-
-    def run(x):
-        return (find(mask, size=6, fill=99).take(x) ** 2).sum() / 2
-
-    check = partial(checkify.checkify, errors=checkify.index_checks)
-    (error, _), (reported, gradient) = (
-        jax.jit(check(function))(x) for function in (run, jax.grad(run))
-    )
-    assert error.get() is None
-    assert "out-of-bounds" in reported.get()
-    assert_same(gradient, x * mask)
+    read = (BATCH > 0) & (BATCH.cumsum(1) <= 3)
+    found = jax.jit(jax.vmap(jax.grad(loss)))(x, BATCH)
+    assert_same(found, np.where(read[..., None], x, 0))
 
 
 # SEVERAL DEVICES
@@ -445,7 +399,6 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
 
     program = jax.jit(jax.grad(energy, has_aux=True))
     expected = program(x, masks, rows)
-    assert_same(expected[1], of_lines(masks, [x] * 8, rows))
     with jax.set_mesh(mesh):
         placed = [jax.device_put(a, P("a")) for a in (masks, rows)]
         found = program(x, *placed)
@@ -460,7 +413,6 @@ def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
         (4, P("a"), P(None, "a"), P("a", None, None)),
         (4, P("a"), P(None, "b"), P("a", None, "b")),
         (4, P(("a", "b")), P(), P(("a", "b"), None, None)),
-        (4, P(), P("a", "b"), P("a", None, "b")),
         (4, P("a"), P("b"), P("b", None, None)),
         # The devices can't share the parts, which are whole.
         (1, P(), P("a", "b"), P(None, None, "b")),
@@ -530,30 +482,19 @@ def test_wrong_arrays():
     batch = jax.vmap(partial(find, size=2))(BATCH)
     take, put, add = kept.take, kept.put, kept.add
     x, rows = numbers(8, 2), numbers(5, 2)
-    begin = "x has sizes {7,2}; it must begin with {8}, the sizes of the array that was"
-    refused(begin, take, x[1:])
-    refused(begin, put, x[1:], rows)
-    refused("x has sizes {}; it must begin with {8}", take, x[0, 0])
-    refused(
-        "If channels or layers come first, map the method over them: jax.vmap(",
-        take,
-        x[None],
-    )
-    text = "x has sizes {8}; it must begin with {4,8}...The first, {4}, are those of"
-    refused(text, batch.take, MASK)
-    sizes = "rows has {4,2}, while take(x) for x of sizes {8,2} has {5,2}; both must"
-    refused(sizes, put, x, rows[1:])
-    refused("For one value, write jnp.where(mask, x + rows, x).", add, x, x[0, 0])
-    refused("For one value, write jnp.where(mask, rows, x).", put, x, x[0, 0])
-    types = "rows has INT8, while x has FLOAT32;...Write rows.astype('float32')."
-    refused(types, put, x, rows.astype(np.int8))
-    types = "rows has INT32, while x has FLOAT32;...FLOAT32 does not hold every value"
-    refused(types, put, x, rows.astype(np.int32))
+    for text, method, *arrays in (
+        ("x has sizes {7,2}; it must begin with {8}, the sizes of the", take, x[1:]),
+        ("x has sizes {}; it must begin with {8}", take, x[0, 0]),
+        ("layers come first, map the method over them: jax.vmap(", take, x[None]),
+        ("{8}; it must begin with {4,8}...The first, {4}, are", batch.take, MASK),
+        ("rows has {4,2}, while take(x) for x of sizes {8,2}", put, x, rows[1:]),
+        ("For one value, write jnp.where(mask, x + rows, x).", add, x, x[0, 0]),
+        ("For one value, write jnp.where(mask, rows, x).", put, x, x[0, 0]),
+        ("INT8, while x has...Write rows.astype('f", put, x, rows.astype(np.int8)),
+    ):
+        refused(text, method, *arrays)
     fill = "fill_value has sizes {1}; it must be a scalar. jax.vmap gives each"
     refused(fill, take, x, fill_value=x[0, :1])
-    refused("fill_value is 0.5; INT8", take, MASK, fill_value=0.5)
-    half = "fill_value has data type FLOAT16, while x has FLOAT32"
-    refused(half, take, x, fill_value=np.float16(1))
     wrong = partial(refused, error=TypeError)
     wrong("x must be a number or an array, not NoneType", take, None)
     wrong("rows['a'] must be a number or an array, not str", put, {"a": x}, {"a": "a"})
@@ -569,14 +510,11 @@ def test_wrong_flags():
         (kept, np.True_, "sizes {}...Write jnp.broadcast_to(where, kept.valid.sha"),
         (parts, FLAGS[:5], "{5}; it must have {2,5}...Write jnp.broadcast_to(w"),
     ):
-        for write in found.put, found.add:
-            refused(text, write, x, found.take(x), where=where)
+        refused(text, found.put, x, found.take(x), where=where)
     for where, text in (
-        (MASK[:5], "where has data type INT8; it must be bool. Write where != 0."),
         # A planted fault: unsigned flags are taken.
-        (MASK[:5].astype(np.uint8), "where has data type UINT8; it must be bool."),
+        (MASK[:5].view(np.uint8), "where has data type UINT8; it must be bool. Write"),
         (list(FLAGS[:5]), "where must be a number or an array, not list"),
-        ({"a": FLAGS[:5]}, "where must be a number or an array, not dict"),
     ):
         refused(text, kept.put, x, x[:5], where=where, error=TypeError)
 
@@ -585,20 +523,14 @@ def test_wrong_leaves():
     """An error names the leaf."""
     kept = find(MASK, size=5)
     x = {"a": numbers(8), "b": MASK}
-    short = {"a": numbers(5), "b": MASK[:4]}
-    refused(
-        "x['b'] has sizes {4}; it must begin with {8}", kept.take, x | {"b": MASK[:4]}
-    )
+    short = {"a": x["a"][:5], "b": MASK[:4]}
+    refused("x['a'] has sizes {5}; it must begin with {8}", kept.take, short)
+    refused("rows['b'] has {4}, while take(x['b'])", kept.put, x, short)
     tree = "rows is a tree PyTreeDef(*), while x is PyTreeDef({'a': *, 'b': *})"
-    for method in kept.put, kept.add:
-        refused("rows['b'] has {4}, while take(x['b'])", method, x, short)
-        refused(tree, method, x, MASK)
-    for fill, text in (
-        (0.5, "fill_value (of x['b']) is 0.5; INT8"),
-        ({"a": 0, "b": 0.5}, "fill_value (of x['b']) is 0.5; INT8"),
-        ([0], "it must have the same structure or be a scalar"),
-    ):
-        refused(text, kept.take, x, fill_value=fill)
+    refused(tree, kept.add, x, MASK)
+    refused("fill_value (of x['b']) is 0.5; INT8", kept.take, x, fill_value=0.5)
+    tree = "it must have the same structure or be a scalar"
+    refused(tree, kept.take, x, fill_value=[0])
 
 
 class Node(Parameter):
@@ -640,8 +572,6 @@ def test_results_that_do_not_fit():
     part = jax.tree.map(lambda a: a[:1], find(MASK, parts=2))
     texts = {
         "it was made of two arrays, by hand or by a library": [
-            type(whole)(*whole),
-            whole._make(whole),
             whole._make(whole)._replace(coordinates=whole.coordinates),
             jax.jit(lambda found: found)(type(whole)(*whole)),
         ],
@@ -652,7 +582,6 @@ def test_results_that_do_not_fit():
         ],
         "were replaced...write x[tuple(jnp.moveaxis(coordinates, -1, 0))]": [
             whole._replace(coordinates=[[1], [1], [0]]),
-            copy.copy(whole._replace(coordinates=whole.coordinates)),
             find(MASK[0])._replace(coordinates=whole.coordinates),
         ],
         "sizes {1}...they are no whole result of parts=2": [part],
@@ -664,7 +593,6 @@ def test_results_that_do_not_fit():
         for found in results:
             refused(text, found.take, MASK)
             refused(text, found.put, MASK, MASK)
-            refused(text, found.add, MASK, MASK)
     restored = jax.tree.unflatten(jax.tree.structure(whole), tuple(whole))
     assert_same(restored.take(MASK), whole.take(MASK))
     valid = operator.attrgetter("valid")

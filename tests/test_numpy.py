@@ -4,7 +4,6 @@ Both run the same table of calls.
 """
 
 import copy
-import itertools
 import re
 import sys
 from functools import partial
@@ -160,7 +159,6 @@ def test_programs(name):
     ("name", "arrays"),
     [
         ("argwhere", (X,)),
-        ("nonzero", (X,)),
         ("nonzero", (CUBE > 5,)),
         ("flatnonzero", (EMPTY,)),
         ("extract", (COUNTS[:2], X)),
@@ -179,16 +177,6 @@ def test_calls_without_a_size(name, arrays):
     for run, x in ((jax.jit, first), (jax.vmap, first[None])):
         with pytest.raises(jax.errors.ConcretizationTypeError, match="needs size="):
             run(lambda x: function(x, *others))(x)
-
-
-def test_a_mask_of_numpy_is_searched_when_a_program_is_traced():
-    def results(x):
-        yield from dnp.nonzero(X > 1)
-        yield dnp.extract(X > 1, x, size=20)
-        yield dnp.compress(COUNTS[:4], x, 1)
-
-    program = str(jax.make_jaxpr(lambda x: list(results(x)))(X))
-    assert not re.search("dmljax|cumsum", program)
 
 
 def each_function(library, x, fill=2.5, values=(3, 2.5)):
@@ -382,11 +370,13 @@ def test_diagonals_that_are_data(x64):
 
 
 def test_a_known_mask_and_a_symbolic_size():
-    """A planted fault: NumPy searches the mask, and slices by the symbolic size."""
+    """A planted fault: NumPy slices by the symbolic size. Other sizes cost nothing."""
     (n,) = jax.export.symbolic_shape("n")
     find = jax.jit(lambda x: dnp.nonzero(COUNTS, size=x.shape[0]))
     exported = jax.export.export(find)(struct(np.int8, n))
     assert_equal(exported.call(np.zeros(4, np.int8)), jnp.nonzero(COUNTS, size=4))
+    program = jax.make_jaxpr(lambda x: dnp.extract(X > 1, x, size=20))(X)
+    assert not re.search("dmljax|cumsum", str(program))
 
 
 @each_kind
@@ -449,14 +439,9 @@ def test_a_result_stays_on_the_device_of_its_array():
             dnp.extract(x, x),
             dnp.extract(np.zeros(sizes), x),
             dmljax.nonzero_coordinates(x, size=0).take(x),
-            dnp.extract(x, x, size=3, fill_value=4),
             dnp.argwhere(x),
-            dnp.pad(x, 1),
             dnp.one_hot(x, 0),
-            dox.nonzero(x),
-            dox.compress(x, x > 0),
             dnp.tril(row),
-            dox.trilu(row),
             dox.eye_like(row),
         ]
         assert {y.device for y in results} == {device}
@@ -475,9 +460,8 @@ def test_nan_that_gives_no_nan():
             assert_equal(list(run(*arrays)), expected)
 
 
-@pytest.mark.parametrize("width", [1, (1, 2), ((1, 2), (0, 3))])
-@pytest.mark.parametrize("mode", ["constant", "reflect"])
-def test_a_second_call_enters_few_functions(width, mode):
+@pytest.mark.parametrize("width", [1, ((1, 2), (0, 3))])
+def test_a_second_call_enters_few_functions(width):
     """Counts Python functions. The trace of the first call does most of the work."""
     x = jnp.asarray(X)
     entered = []
@@ -486,10 +470,10 @@ def test_a_second_call_enters_few_functions(width, mode):
         if event == "call":
             entered.append(frame.f_code.co_qualname)
 
-    dnp.pad(x, width, mode)
+    dnp.pad(x, width)
     sys.setprofile(note)
     try:
-        dnp.pad(x, width, mode)
+        dnp.pad(x, width)
     finally:
         sys.setprofile(None)
     assert len(entered) <= 35, entered
@@ -502,14 +486,14 @@ def refused(error, text, function, *arrays, **options):
 
 def test_missing_features():
     unknown = partial(refused, NotImplementedError)
-    statistics = ["maximum", "mean", "median", "minimum"]
-    for mode in ("linear_ramp", "empty", *statistics, lambda row, *_: row):
+    missing = "linear_ramp empty maximum mean median minimum".split()
+    for mode in (*missing, lambda row, *_: row):
         jnp.pad(X, 1, mode)
         unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode)
     for mode in ("reflect", "symmetric"):
         jnp.pad(X, 1, mode, reflect_type="odd")
         unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode, reflect_type="odd")
-    for mode in ("median2", "Mean", "", None, 1.5):
+    for mode in ("Mean", None):
         listed = "constant, edge, reflect, symmetric, wrap"
         unknown(rf"{listed}, not mode={mode!r}\.$", dnp.pad, X, 1, mode)
     for mode, other in (("edge", "odd"), ("reflect", "other"), ("wrap", COUNTS)):
@@ -517,7 +501,7 @@ def test_missing_features():
         unknown(text, dnp.pad, X, 1, mode, reflect_type=other)
     for name, mode in {"symm": "symmetric", "EDGE": "edge"}.items():
         unknown(f"not mode='{name}'. Write mode='{mode}'.$", dnp.pad, X, 1, name)
-    for after in (2, (1, 2), [1, 2], np.array([1, 2]), jnp.array([1, 2])):
+    for after in (2, (1, 2), [1, 2], COUNTS, jnp.array(2)):
         unknown(r"pad .* not mode=.* stand in pad_width", dnp.pad, X, 1, after)
     unknown("no axis 'i'. Use jax.nn", dnp.one_hot, X, 3, axis="i")
     unknown("writes into no array", dnp.compress, COUNTS, COUNTS, out=COUNTS)
@@ -529,7 +513,6 @@ def test_wrong_types():
     # Fault: the coordinates of the condition, if `y` is missing.
     wrong("where requires", dnp.where, X, X)
     wrong("where requires", dnp.where, X, None, X)
-    wrong("pad_width must be an integer", dnp.pad, X, {0: 1.5})
     wrong("an axis of pad_width must be an integer", dnp.pad, X, {0: 1, "x": 1})
     wrong("num_classes must be an integer", dnp.one_hot, X, 2.0)
     wrong("one_hot: x has elem", dnp.one_hot, jax.random.key(0), 3)
@@ -541,8 +524,6 @@ def test_wrong_types():
     wrong(bound, jax.jit(lambda n: dnp.nonzero(X, size=n)), 1)
     for argument, call in (
         ("axis", lambda n: dnp.compress(COUNTS, X, n, size=1)),
-        ("axis", lambda n: dnp.one_hot(X, 3, axis=n)),
-        ("extract: size", lambda n: dnp.extract(X, X, size=n)),
         ("onnx.nonzero: size", lambda n: dox.nonzero(X, size=n)),
         ("onnx.pad: axes", lambda n: dox.pad(X, [1, 2], axes=n)),
         ("onnx.one_hot: depth", lambda n: dox.one_hot(X, n, X[0, :2])),
@@ -579,7 +560,7 @@ def test_wrong_values():
     wrong(r"condition has .*atleast_1d\(condition\)", dnp.where, np.array(3))
     # A planted fault: the condition has the name of nonzero's argument.
     refused(TypeError, "where: condition must be a number or an", dnp.where, [True])
-    for fill in ((1, 2, 3), (1,), [1, 2]):
+    for fill in ((1,), [1, 2]):
         wrong("a tuple of 2", dnp.nonzero, X, size=9, fill_value=fill)
     wrong("condition has .* must have one dimension", dnp.compress, X, COUNTS)
     wrong("past the end .* of 4 el", dnp.compress, jnp.asarray(COUNTS), COUNTS[:4])
@@ -589,11 +570,12 @@ def test_wrong_values():
     wrong(
         r"or a slice of sizes \{3\}", dnp.compress, X[0], X.T, 0, size=4, fill_value=X.T
     )
-    for value, mode in itertools.product((3, 0, np.zeros(2)), MODES[1:]):
-        text = f"constant_values is given, which mode='{mode}'"
-        wrong(text, dnp.pad, X, 1, mode, constant_values=value)
-    for option in ("stat_length", "end_values"):
-        wrong("no stat_length and no end", dnp.pad, X, 1, "edge", **{option: 3})
+    for text, option in (
+        ("constant_values is given, which mode='edge'", "constant_values"),
+        ("no stat_length and no end", "stat_length"),
+        ("no stat_length and no end", "end_values"),
+    ):
+        wrong(text, dnp.pad, X, 1, "edge", **{option: 0})
     wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
     wrong(r"compress: axis is 5; it must be in \[-2, 2\)", dnp.compress, COUNTS, X, 5)
     wrong(r"one_hot: axis is 3; it must be in \[-3", dnp.one_hot, X, 3, axis=3)
