@@ -18,13 +18,14 @@ BATCH = 3
 
 def each_operator(groups=FORMS, linear=None):
     """A test for each group of samples, or for those that are linear or not."""
-    chosen = []
-    for name, uses in groups.items():
-        first = uses[0]
+    chosen = [
         # The kernel of NONZERO_COORDINATES takes long to simulate.
-        marks = pytest.mark.slow if first.implementation else ()
-        if linear in (None, first.linear):
-            chosen.append(pytest.param(uses, id=name, marks=marks))
+        pytest.param(
+            uses, id=name, marks=pytest.mark.slow if uses[0].implementation else ()
+        )
+        for name, uses in groups.items()
+        if linear in (None, uses[0].linear)
+    ]
     return pytest.mark.parametrize("uses", chosen)
 
 
@@ -78,16 +79,16 @@ def only_open(sample, arrays):
 
 def matrices(sample, arrays):
     """For each open operand, the matrix from the operand to the flat output."""
-    zeros = list(arrays)
+    basis = list(arrays)
     for i in sample.open_operands:
-        zeros[i] = np.zeros_like(arrays[i], float)
+        basis[i] = np.zeros_like(arrays[i], float)
     found = []
     for i in sample.open_operands:
-        columns = []
-        for unit in np.eye(arrays[i].size):
-            basis = list(zeros)
-            basis[i] = unit.reshape(zeros[i].shape)
+        zero, columns = basis[i], []
+        for unit in np.eye(zero.size):
+            basis[i] = unit.reshape(zero.shape)
             columns.append(sample.expected(*basis).ravel())
+        basis[i] = zero
         found.append(np.stack(columns, axis=1))
     return found
 
@@ -113,19 +114,21 @@ def expected_gradient(sample, *arrays):
 
 def batches(sample, count=BATCH):
     """For each operand a batch of different arrays."""
-    rows = []
-    for seed in range(count):
-        arrays = list(sample.arrays(seed=seed))
-        for i, array in enumerate(arrays):
-            if i not in sample.open_operands:
-                arrays[i] = np.roll(array, i + seed)
-        rows.append(arrays)
-    return stacked(rows)
+    return stacked(
+        [
+            array if i in sample.open_operands else np.roll(array, i + seed)
+            for i, array in enumerate(sample.arrays(seed=seed))
+        ]
+        for seed in range(count)
+    )
 
 
-def shared(operand):
-    """A batch of copies of the first array."""
-    return np.stack([operand[0]] * len(operand))
+def with_shared(operands, axes):
+    """Batches of copies of the first array in place of the operands of axis None."""
+    return [
+        np.stack([x[0]] * len(x)) if axis is None else x
+        for x, axis in zip(operands, axes, strict=True)
+    ]
 
 
 def stacked(outputs):

@@ -24,7 +24,7 @@ def routed(x):
     rows = kept.take(x)
     where = kept.take(x[:, 1] > 0)
     written = kept.put(x, 2 * rows, where=where), kept.add(x, rows)
-    assert "overflow=" in repr(kept)
+    assert "count=" in repr(kept)
     return rows, written, kept.dropped, kept.valid, kept.overflow
 
 
@@ -36,11 +36,9 @@ def squares(function):
         floats = [y for y in leaves if y.dtype == np.float32]
         return sum(jnp.sum(y**2) for y in floats) + 0 * arrays[-1].sum()
 
-    def gradients(*arrays):
-        floats = [i for i, x in enumerate(arrays) if x.dtype == np.float32]
-        return jax.grad(energy, floats)(*arrays)
-
-    return gradients
+    return lambda *arrays: jax.grad(
+        energy, [i for i, x in enumerate(arrays) if x.dtype == np.float32]
+    )(*arrays)
 
 
 def inside(program, *arrays):
@@ -92,12 +90,9 @@ def test_a_search_without_a_size():
 @pytest.mark.parametrize("sample", SAMPLES, ids=str)
 def test_operators(sample):
     arrays = sample.arrays()
+    for run in sample.run, jax.jit(lambda *_: sample.run(*arrays)):
+        dense.assert_equal(inside(run, *arrays), sample.expected(*arrays))
     batch = [np.stack([x, x]) for x in arrays]
-    expected = sample.expected(*arrays)
-    pair = dense.stacked([expected, expected])
-    dense.assert_equal(inside(sample.run, *arrays), expected)
-    dense.assert_equal(inside(jax.jit(lambda: sample.run(*arrays))), expected)
-    dense.assert_equal(inside(jax.vmap(sample.run), *batch), pair)
-    for run in (dense.with_gradient, jax.jit(dense.with_gradient, static_argnums=0)):
-        found = inside(run, sample, *batch)
-        dense.assert_equal(found, dense.expected_with_gradient(sample, *batch))
+    expected = dense.expected_with_gradient(sample, *batch)
+    for run in dense.with_gradient, jax.jit(dense.with_gradient, static_argnums=0):
+        dense.assert_equal(inside(run, sample, *batch), expected)

@@ -59,7 +59,8 @@ def test_shard_map(uses):
 
     def expected(sample, *operands):
         last = sample.open_operands[-1]
-        lines = (dense.shared(x) if i == last else x for i, x in enumerate(operands))
+        in_axes = [None if i == last else 0 for i in range(len(operands))]
+        lines = dense.with_shared(operands, in_axes)
         output, gradient = dense.expected_with_gradient(sample, *lines)
         if sample.linear:
             gradient[-1] = gradient[-1].sum(0)

@@ -1,5 +1,7 @@
 """Batches of every operator: along any axis of any operand, nested, and empty."""
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import pytest
@@ -10,50 +12,36 @@ from tests.transforms import dense
 pytestmark = pytest.mark.usefixtures("simulator")
 
 
-@dense.each_operator()
-def test_vmap_of_one_operand_along_every_axis(uses):
-    """The value of PADDING and of DIAGONAL_MATRIX1 is an operand like any other."""
-
-    def run(sample, *operands):
-        outputs = []
-        for i, x in enumerate(operands):
-            arrays = [y[0] for y in operands]
-            in_axes = [None] * len(operands)
-            for axis in range(x.ndim):
-                arrays[i] = jnp.moveaxis(x, 0, axis)
-                in_axes[i] = axis
-                outputs.append(jax.vmap(sample.run, tuple(in_axes))(*arrays))
-        return outputs
-
-    def expected(sample, *operands):
-        outputs = []
-        for i, x in enumerate(operands):
-            batches = list(map(dense.shared, operands))
-            batches[i] = x
-            outputs += [dense.expected_batch(sample, *batches)] * x.ndim
-        return outputs
-
-    dense.check(uses, dense.batches, run, expected)
+def batches(operands):
+    """Yields an axis for each operand, or None, and the number of arrays."""
+    for i, x in enumerate(operands):
+        for axis in range(x.ndim):
+            yield [axis if i == j else None for j in range(len(operands))], dense.BATCH
+    for count in (dense.BATCH, 1, 0):
+        yield [-1 - i % x.ndim for i, x in enumerate(operands)], count
 
 
 @dense.each_operator(FORMS | KERNELS)
-def test_vmap_of_all_operands(uses):
-    """Each operand along another axis, in batches of several, one, and none."""
-    counts = (dense.BATCH, 1, 0)
+def test_vmap_along_every_axis(uses):
+    """Of one operand or all. The value of PADDING is an operand like any other."""
 
     def run(sample, *operands):
-        axes = [-1 - i % x.ndim for i, x in enumerate(operands)]
+        def output(axes, count):
+            arrays = [
+                x[0] if axis is None else jnp.moveaxis(x[:count], 0, axis)
+                for x, axis in zip(operands, axes, strict=True)
+            ]
+            return jax.vmap(sample.run, axes)(*arrays)
 
-        def first(count):
-            arrays = [x[:count] for x in operands]
-            moved = map(jnp.moveaxis, arrays, [0] * len(axes), axes)
-            return jax.vmap(sample.run, axes)(*moved)
-
-        return [first(count) for count in counts]
+        return list(itertools.starmap(output, batches(operands)))
 
     def expected(sample, *operands):
-        whole = dense.expected_batch(sample, *operands)
-        return [jax.tree.map(lambda x, n=n: x[:n], whole) for n in counts]
+        def output(axes, count):
+            arrays = dense.with_shared(operands, axes)
+            whole = dense.expected_batch(sample, *arrays)
+            return jax.tree.map(lambda x: x[:count], whole)
+
+        return list(itertools.starmap(output, batches(operands)))
 
     dense.check(uses, dense.batches, run, expected)
 
