@@ -25,19 +25,19 @@ PLOTS: dict[str, Callable[[], str]] = {}
 
 
 @functools.cache
-def names_of(tutorial: str) -> dict[str, Any]:
-    """The names that the program of a tutorial has at its end."""
+def run(page: str) -> tuple[dict[str, Any], str]:
+    """The names that the program of a page has at its end, and what it prints."""
     names: dict[str, Any] = {}
-    text = (PAGES / "tutorials" / f"{tutorial}.md").read_text(encoding="utf-8")
+    text = (PAGES.parent / page).read_text(encoding="utf-8")
     with (
         tempfile.TemporaryDirectory() as folder,
         contextlib.chdir(folder),
-        contextlib.redirect_stdout(io.StringIO()),
+        contextlib.redirect_stdout(io.StringIO()) as printed,
         jax.numpy_dtype_promotion("standard"),
         jax.numpy_rank_promotion("allow"),
     ):
         exec(program(text), names)
-    return names
+    return names, printed.getvalue()
 
 
 def plot(width: float, height: float) -> Callable[..., Callable[[], str]]:
@@ -50,7 +50,8 @@ def plot(width: float, height: float) -> Callable[..., Callable[[], str]]:
         def text() -> str:
             with mpl.rc_context(drawing.STYLE):
                 figure = Figure(figsize=(width, height), layout="constrained")
-                draw(figure, names_of(draw.__name__.split("_")[0]))
+                tutorial = draw.__name__.split("_")[0]
+                draw(figure, run(f"docs/tutorials/{tutorial}.md")[0])
                 return drawing.text_of(figure)
 
         PLOTS[draw.__name__] = text

@@ -266,7 +266,7 @@ def test_figures_name_all_contenders_from_the_fastest_on():
 
 def scaled(folder, *only):
     """Times small arrays on several devices, and returns the ledger's lines."""
-    arguments = [*ONCE, "--elements", "131072", "--out", str(folder)]
+    arguments = [*ONCE, "--elements", "16384", "--out", str(folder)]
     failed = scaling.main([*arguments, *only])
     (path,) = folder.glob("*-scaling.csv")
     return failed, ledger.lines(path.stem, folder)

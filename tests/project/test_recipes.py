@@ -6,10 +6,7 @@ is what it prints. `PROSE` in the code is the code in a sentence, behind the wor
 `prose`.
 """
 
-import contextlib
 import doctest
-import functools
-import io
 import re
 from types import SimpleNamespace
 
@@ -18,13 +15,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
-from docs import programs
+from docs import plots, programs
 from tests.project.texts import TEXTS, section
 
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.usefixtures("standard_promotion", "folder"),
-]
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("standard_promotion")]
 
 
 def case(page, heading, code, inputs, *expected, prose=()):
@@ -32,16 +26,16 @@ def case(page, heading, code, inputs, *expected, prose=()):
     return pytest.param(*values, id=f"{page}: {heading or code}")
 
 
-@functools.cache
 def run(page):
-    """The names and the output of a program, and the names of the page's doctests."""
-    program, names = programs.program(TEXTS[page]), {}
+    """The names of a page's program and doctests, and what the program prints."""
+    program = programs.program(TEXTS[page])
     for library in re.findall(r"^(?:import|from) (\w+)", program, re.MULTILINE):
         pytest.importorskip(library)
-    examples = doctest.DocTestParser().get_examples(TEXTS[page])
-    with contextlib.redirect_stdout(io.StringIO()) as printed:
-        exec("\n".join([program, *(example.source for example in examples)]), names)
-    return names, printed.getvalue()
+    with jax.default_device(jax.devices("cpu")[0]):
+        names, printed = plots.run(page)
+        for example in doctest.DocTestParser().get_examples(TEXTS[page]):
+            exec(example.source, names)
+    return names, printed
 
 
 LONG = [
@@ -56,8 +50,7 @@ def test_a_long_program_prints_its_comments(page):
     """Fault: a recipe prints nothing, or something else."""
     sections = TEXTS[page].split("\n## ")[1:] if "recipes" in page else [TEXTS[page]]
     assert all(map(programs.shown, sections))
-    with jax.default_device(jax.devices("cpu")[0]):
-        assert run(page)[1] == programs.shown(TEXTS[page])
+    assert run(page)[1] == programs.shown(TEXTS[page])
 
 
 RECIPES = [
@@ -341,9 +334,9 @@ def test_a_program_is_right_for_other_inputs(
     for words in prose:
         (found,) = re.findall(f"{re.escape(words)} `([^`]+)`", text)
         code = code.replace("PROSE", found, 1)
+    printed = []
+    names = run(page)[0] | jax.tree.map(as_of_jax, inputs) | {"printed": printed}
     with jax.default_device(jax.devices("cpu")[0]):
-        printed = []
-        names = run(page)[0] | jax.tree.map(as_of_jax, inputs) | {"printed": printed}
         if heading:
             names["print"] = lambda *values: printed.extend(values)
             program = programs.program(section(page, heading))
