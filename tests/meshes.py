@@ -26,7 +26,8 @@ from tests.subjects.nonzero_coordinates import MASK
 from tests.transforms.dense import assert_equal
 
 DOCS = ROOT / "docs"
-TWICE = P("a", "b"), P("b", None, "a"), P(("a", "b"))
+# Neighbours along the dimension of ("b", "a") are others in the mesh.
+TWICE = P("a", "b"), P("b", None, "a"), P(("b", "a"))
 # By the sizes of a mesh: the ways to divide an array of three dimensions.
 SPECS = {
     "2": (P("a"),),

@@ -32,14 +32,14 @@ FORMS = {
 
 
 def form(name):
-    return lambda x, *, times: (jnp.tile(FORMS[name][0](x), times),)
+    return lambda x: (FORMS[name][0](x),)
 
 
 TOY = OperatorPrimitive(
     "toy",
     form("definition"),
-    lambda x, *, times, **_: [struct(x.dtype, x.shape[0] * times)],
-    lambda *operands, **static: Division({0}, "keep"),
+    lambda x: [struct(x.dtype, *x.shape)],
+    lambda *_: Division({0}, "keep"),
     on_platform={"cpu": form("for CPUs")},
     auto_sharded=form("auto-sharded"),
     kernel=lambda platform, *_, **__: form("kernel") if platform == "tpu" else None,
@@ -52,10 +52,10 @@ def forms_in(text):
     return ", ".join(found)
 
 
-def chosen(platform, times=1, toy=TOY, size=8, **options):
+def chosen(platform, size=8, **options):
     """The name of the form that runs."""
     x = jax.ShapeDtypeStruct((size,), np.float32, **options)
-    return forms_in(lowered(partial(toy, times=times), x, platform=platform))
+    return forms_in(lowered(TOY, x, platform=platform))
 
 
 @pytest.mark.parametrize(
@@ -99,16 +99,16 @@ def test_the_auto_sharded_form_runs_where_xla_divides_a_program(platform):
     """With automatic axes, also if only the output has a sharding."""
     sharding = sharding_of("8", P("a"))
     assert chosen(platform, size=64, sharding=sharding) == "auto-sharded"
-    function = jax.jit(lambda: TOY(jnp.ones(64), times=1), out_shardings=sharding)
+    function = jax.jit(lambda: TOY(jnp.ones(64)), out_shardings=sharding)
     text = function.trace().lower(lowering_platforms=(platform,)).as_text()
     assert forms_in(text) == "auto-sharded"
 
 
-def shard(axis_names, toy=TOY):
+def shard(axis_names):
     """The function of each part, over one or both axes of a mesh."""
     sharding = sharding_of("2x4", P("a"))
     return jax.shard_map(
-        lambda x: toy(x, times=1)[0],
+        lambda x: TOY(x)[0],
         mesh=sharding.mesh,
         in_specs=P("a"),
         out_specs=P("a"),

@@ -129,17 +129,6 @@ def test_every_dimension_of_every_sample(sample):
 # SEVERAL MESH AXES
 
 
-def test_mesh_axes_in_another_order_than_in_the_mesh():
-    """Neighbours along the dimension are others in the mesh."""
-
-    def pad(x):
-        padded = [pad_rows(x, NARROW, mode) for mode in PaddingMode]
-        return sum(jnp.sum(y**2) for y in padded), padded
-
-    sharding = sharding_of("2x4", P(("b", "a")), AxisType.Explicit)
-    run(jax.value_and_grad(pad, has_aux=True), sharding, array())
-
-
 def test_a_gradient_inside_a_shard_map_over_some_axes():
     """The rows are padded. The other explicit axis divides them."""
 
@@ -164,29 +153,31 @@ def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes():
     assert output.sharding.spec == P("b", "long", None)
 
 
-def test_an_unreduced_array_is_refused():
-    sharding = sharding_of("8", P(unreduced={"a"}), AxisType.Explicit)
-    x = jax.ShapeDtypeStruct((4,), np.float32, sharding=sharding)
-    for call in (dmljax.nonzero_coordinates, lambda x: dmljax.padding(x, (1,), (1,))):
-        with pytest.raises(NotImplementedError, match=r"\{4\} is unreduced .*reshard"):
-            jax.eval_shape(call, x)
+def type_of(call, mesh, spec, rows):
+    """The type of the result of a matrix over explicit axes."""
+    sharding = sharding_of(mesh, spec, AxisType.Explicit)
+    x = jax.ShapeDtypeStruct((rows, 8), np.float32, sharding=sharding)
+    with jax.set_mesh(sharding.mesh):
+        return jax.eval_shape(call, x)
+
+
+pad = partial(dmljax.padding, start_padding=(1, 0), end_padding=(2, 0))
 
 
 def test_limits_of_explicit_axes():
+    for call in (dmljax.nonzero_coordinates, pad):
+        with pytest.raises(
+            NotImplementedError, match=r"\{4,8\} is unreduced .*reshard"
+        ):
+            type_of(call, "8", P(unreduced={"a"}), 4)
     # A planted fault: the devices along the first of two mesh axes, which are 2.
-    sharding = sharding_of("2x4", P(("a", "b")), AxisType.Explicit)
-    x = jax.device_put(array(), sharding)
-    with pytest.raises(DescriptorError, match=r"8 devices can't share the 130 "):
-        dmljax.padding(x, (2, 0, 0), (0, 0, 0))
+    with pytest.raises(DescriptorError, match=r"8 devices can't share the 11 "):
+        type_of(pad, "2x4", P(("a", "b")), 8)
 
 
 def test_a_dimension_of_size_1_is_whole():
     """A planted fault: a mesh axis of size 1 divides it, and the call is XLA's."""
-    sharding = sharding_of("1x2", P("a", "b"), AxisType.Explicit)
-    x = jax.ShapeDtypeStruct((1, 8), np.float32, sharding=sharding)
-    with jax.set_mesh(sharding.mesh):
-        padded = jax.eval_shape(lambda x: dmljax.padding(x, (1, 0), (2, 0)), x)
-    assert padded.sharding.spec == P(None, "b")
+    assert type_of(pad, "1x2", P("a", "b"), 1).sharding.spec == P(None, "b")
 
 
 @needs_kernels
