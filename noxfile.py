@@ -44,7 +44,6 @@ LEFT_OUT = """
     project/test_layout.py
     project/test_pictures.py
     project/test_release.py
-    transforms/test_lockstep.py
     transforms/test_races.py
 """
 LEFT_OUT = [pathlib.Path("tests", name) for name in LEFT_OUT.split()]

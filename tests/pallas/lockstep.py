@@ -5,8 +5,8 @@ refuses code for single threads. All threads of all programs take each step toge
 The results equal those of a GPU, but the simulator does not notice four faults: (1) a
 missing barrier; (2) a barrier, or an operation of a warp, that only some threads reach;
 (3) two programs that store to one element; (4) a wait for a program that has not
-started, which may hang a GPU. tests/transforms/races.py finds the first three. On a
-GPU, compute-sanitizer finds the first.
+started, which may hang a GPU. tests/transforms/test_races.py finds the first three. On
+a GPU, compute-sanitizer finds the first.
 
 A number is an array of NumPy of uint32, uint64 or booleans, (programs, threads).
 A program of XLA calls the simulator (`jax.pure_callback`), because XLA takes seconds to

@@ -1,11 +1,26 @@
 """No access to shared memory is a race, and every barrier of the kernels prevents one.
 
 Only the kernel of NONZERO_COORDINATES has barriers. It stores each row at most once.
+
+`lockstep` takes each step in all threads together, so a missing barrier does not change
+its results. `Watched` takes the same steps, and notes each access to an element of a
+memory: its thread, and how many barriers the program and the warp have passed. In a
+*race*, two threads access one element of shared memory with no barrier between them,
+and at least one thread stores. A barrier of a warp orders the accesses of its threads,
+and a barrier of the program orders the accesses of all its threads.
+
+All threads must reach a barrier together, and all threads of a warp must reach
+operations such as `warp_sum` together. If only some of them do, the barrier or the
+operation is *partial*. A GPU may then wait without end.
+
+`Watched` also counts how often each element of an output is stored. Two programs must
+not store the same element.
 """
 
 import collections
 import math
 import pathlib
+import sys
 from unittest import mock
 
 import jax
@@ -15,7 +30,6 @@ import pytest
 from dmljax import _nonzero_kernels
 from dmljax.pallas.gpu import WARP, _nonzero_plan
 from tests.pallas import blocks, lockstep
-from tests.transforms import races
 
 pytestmark = pytest.mark.skipif(
     not blocks.SIMULATED, reason="a GPU runs the kernels for real"
@@ -32,6 +46,131 @@ CALLS = (
     ((7, 3_000), {"rank": 1, "size": 1_000, "fill": 0}),
 )
 DENSITIES = (0.01, 1, 0.2, 0.6)  # of the quarters of an array
+
+
+# THE WATCHER
+
+
+class Memory(lockstep.Memory):
+    """A memory that notes its accesses."""
+
+    def words(self, offset, elements):
+        self._note(offset, elements, stores=False)
+        return super().words(offset, elements)
+
+    def store(self, offset, *words):
+        self._note(offset, len(words), stores=True)
+        super().store(offset, *words)
+
+    def _note(self, offset, elements, *, stores):
+        """Notes the accesses of active threads, but not those outside of the memory."""
+        t = self.threads
+        within = np.arange(elements, dtype=np.uint32)
+        offsets = t.number(offset + self.start)[..., None] + within
+        where = np.nonzero(t.active[..., None] & (offsets < self.size))
+        program, thread, _ = where
+        warp = thread // WARP
+        rows = np.broadcast_arrays(
+            t.memories.setdefault(id(self.array), len(t.memories)),
+            program,
+            offsets[where],
+            t.passed[program, 0],
+            warp,
+            t.passed_by_warp[program, warp],
+            thread,
+            stores,
+        )
+        accesses = t.of_one if np.ndim(self.row) else t.of_all
+        accesses.append(np.stack(rows))
+
+
+def _grouped(rows):
+    """The keys of different columns, where each is first, and that of each column."""
+    key = np.ravel_multi_index(rows, rows.max(1) + 1)
+    return np.unique(key, return_index=True, return_inverse=True)
+
+
+def _of_a_warp(operation):
+    """The operation, which all threads of a warp must reach."""
+
+    def watched(t, *arguments):
+        t._together(WARP)
+        return operation(t, *arguments)
+
+    return watched
+
+
+class Watched(lockstep.Threads):
+    """`lockstep.Threads` that count races, partial operations, and stores.
+
+    `without` is the site of a barrier that we leave out.
+    """
+
+    memory_of = Memory
+
+    def __init__(self, programs, threads, without=None):
+        super().__init__(programs, threads)
+        self.partial = 0  # partial barriers and partial operations of a warp
+        self.memories: dict[int, int] = {}  # their indices
+        # The accesses to memories of all programs, and to memories of one program:
+        # arrays of 8 rows, with a column for each access.
+        self.of_all: list[np.ndarray] = []
+        self.of_one: list[np.ndarray] = []
+        # How many barriers each program has passed, and how many each warp.
+        self.passed = np.zeros((programs, 1), int)
+        self.passed_by_warp = np.zeros((programs, threads // WARP), int)
+        # The file and the line of each barrier so far.
+        self.sites: set[tuple[str, int]] = set()
+        self.without = without
+
+    @property
+    def races(self):
+        """How many elements warps, or threads of a warp, access without a barrier.
+
+        An element counts again after a barrier.
+        """
+        rows = np.concatenate(self.of_one, 1)
+        found = 0
+        for actor in (4, 6):  # the rows with warps, and with threads
+            _, first, group = _grouped(rows[:actor])
+            others = np.bincount(group, rows[actor] != rows[actor, first][group])
+            stores = np.bincount(group, rows[-1])
+            found += np.count_nonzero((others > 0) & (stores > 0))
+        return found
+
+    @property
+    def stores(self):
+        """How often each element of an output is stored, if it is accessed."""
+        rows = np.concatenate(self.of_all, 1)
+        *_, group = _grouped(rows[[0, 2]])
+        return np.bincount(group, rows[-1])
+
+    def _together(self, threads):
+        """Returns whether any thread of each group of `threads` threads is here."""
+        groups = self.active.reshape(self.shape[0], -1, threads)
+        some = groups.any(2)
+        self.partial += np.count_nonzero(some & ~groups.all(2))
+        return some
+
+    def _at_barrier(self, threads):
+        """Returns `_together` for the calling barrier; all False if it is left out."""
+        frame = sys._getframe(2)
+        site = frame.f_code.co_filename, frame.f_lineno
+        self.sites.add(site)
+        return self._together(threads) & (site != self.without)
+
+    def barrier(self):
+        self.passed += self._at_barrier(self.threads)
+
+    def warp_barrier(self):
+        self.passed_by_warp += self._at_barrier(WARP)
+
+    warp_scan = _of_a_warp(lockstep.Threads.warp_scan)
+    warp_sum = _of_a_warp(lockstep.Threads.warp_sum)
+    shuffle = _of_a_warp(lockstep.Threads.shuffle)
+
+
+# THE KERNELS
 
 
 @pytest.mark.slow
@@ -63,7 +202,7 @@ def _watched(x, without, rank, **options):
     watched = []
 
     def make(programs, threads):
-        watched.append(races.Watched(programs, threads, without))
+        watched.append(Watched(programs, threads, without))
         return watched[-1]
 
     with mock.patch.object(lockstep, "Threads", make):
@@ -74,11 +213,11 @@ def _watched(x, without, rank, **options):
     return found
 
 
-# THE WATCHER
+# FAULTS, as the watcher counts them
 
 
 def test_stores_of_all_programs_to_an_element_are_counted():
-    t = races.Watched(2, WARP)
+    t = Watched(2, WARP)
     memory = t.memory(np.zeros(WARP + 1, np.uint32)).part(1)
     with t.when(t.thread < 3):
         memory.store(t.thread, t.thread)
@@ -92,7 +231,7 @@ OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,)}
 @pytest.mark.parametrize("name", ["barrier", "warp_barrier", *OPERATIONS])
 @pytest.mark.parametrize("active", [1, WARP, 2 * WARP])
 def test_operations_that_only_some_threads_reach_are_partial(name, active):
-    t = races.Watched(1, 2 * WARP)
+    t = Watched(1, 2 * WARP)
     arguments = (t.thread, *OPERATIONS[name]) if name in OPERATIONS else ()
     with t.when(t.thread < active):
         getattr(t, name)(*arguments)

@@ -1,15 +1,62 @@
 """Operations of a thread: lowered for a GPU, and simulated by `lockstep`."""
 
+import functools
 import operator
 
+import jax
 import numpy as np
 import pytest
 
 from dmljax.pallas.gpu import WARP
-from tests.checks import needs_kernels
-from tests.pallas.gpu.test_launch import SHAPE, THREAD, THREADS, stored
+from dmljax.pallas.gpu._launch import launch_threads
+from tests.checks import launches, needs_kernels
+from tests.pallas import blocks, lockstep
 
 pytestmark = needs_kernels
+PROGRAMS = 2
+WARPS = 4
+THREADS = WARPS * WARP
+SHAPE = (PROGRAMS, THREADS)
+NUMBERS = np.arange(PROGRAMS * THREADS, dtype=np.uint32).reshape(SHAPE)
+LINE = NUMBERS.ravel()
+THREAD = NUMBERS % THREADS
+
+
+def launch(launch_threads, kernel, x, posts=0, shared=()):
+    """Returns the line that the threads of two programs store."""
+
+    def run(t, x, *others):
+        posted = others[: posts > 0]
+        target, *more = others[len(posted) :]
+        kernel(t, target, x.load(t.program * THREADS + t.thread), *posted, *more)
+
+    (line,) = launch_threads(
+        run,
+        x,
+        programs=PROGRAMS,
+        warps=WARPS,
+        outputs=[x.size],
+        shared=shared,
+        posts=posts,
+    )
+    return line.reshape(SHAPE)
+
+
+def simulated(kernel, **options):
+    """The line, by the simulator."""
+    call = functools.partial(launch, lockstep.launch_threads, kernel, **options)
+    return np.asarray(jax.jit(call)(LINE))
+
+
+def stored(kernel, **options):
+    """The line, by the GPU if there is one. Any machine lowers the kernel for a GPU."""
+    call = functools.partial(launch, launch_threads, kernel, **options)
+    assert launches(call, LINE) == 1
+    return simulated(kernel, **options) if blocks.SIMULATED else jax.jit(call)(LINE)
+
+
+# NUMBERS
+
 LANE = THREAD % WARP
 # An operation on a thread's number, and its result by NumPy.
 NUMBER = {
@@ -107,3 +154,46 @@ def test_elements_are_loaded_as_words():
 
     found = stored(kernel, shared=[(THREADS, np.uint8)])
     np.testing.assert_array_equal(found, THREAD // 8 * 8 + 4 + THREAD % 4)
+
+
+def test_programs_have_shared_memory_and_posts():
+    def turn(t, target, i, posts, turned):
+        turned.store(t.threads - 1 - t.thread, i)
+        t.barrier()
+        with t.when(t.thread == 0):
+            posts.post(t.program, t.program + 7)
+        target.store(i, turned.load(t.thread) + posts.wait(1 - t.program))
+
+    found = stored(turn, shared=[(THREADS, np.uint32)], posts=PROGRAMS)
+    np.testing.assert_array_equal(found, NUMBERS[:, ::-1] + [[8], [7]])
+
+
+# FAULTS, as the simulator shows them
+
+
+@pytest.mark.parametrize(
+    ("offset", "words", "wrong"),
+    [(0, 2, False), (1, 2, True), (255, 1, False), (256, 1, True)],
+)
+def test_an_access_between_words_or_outside_of_a_line_is_seen(offset, words, wrong):
+    """A load finds nothing, and a store by an active thread spoils the line."""
+
+    def load(t, target, i):
+        target.store(i, t.constant(7))
+        target.store(i, target.words(t.constant(offset), words)[0])
+
+    def store(t, target, i):
+        target.store(i, t.constant(7))
+        with t.when(i == 0):
+            target.store(i + offset, *[t.constant(7)] * words)
+
+    for kernel in load, store:
+        found = set(simulated(kernel).ravel().tolist())
+        assert found == {lockstep.UNWRITTEN if wrong else 7}
+
+
+def test_a_number_that_nobody_posts_is_seen():
+    def kernel(t, target, i, posts):
+        target.store(i, posts.wait(2))
+
+    assert (simulated(kernel, posts=3) == lockstep.UNWRITTEN).all()
