@@ -2,11 +2,10 @@
 
 `kernel_of` is an entry of `KERNELS` for the platform "cpu", because Pallas' interpreter
 refuses code for single threads. All threads of all programs take each step together.
-The results equal those of a GPU, but the simulator does not notice four faults: (1) a
-missing barrier; (2) a barrier, or an operation of a warp, that only some threads reach;
-(3) two programs that store to one element; (4) a wait for a program that has not
-started, which may hang a GPU. tests/transforms/test_races.py finds the first three. On
-a GPU, compute-sanitizer finds the first.
+The results equal the results of a GPU, but the simulator does not notice three faults:
+(1) a missing barrier; (2) two programs that store to one element; (3) a wait for a
+program that has not started, which may hang a GPU. tests/transforms/test_races.py finds
+the first two. On a GPU, compute-sanitizer finds the first.
 
 A number is an array of NumPy of uint32, uint64 or booleans, (programs, threads).
 A program of XLA calls the simulator (`jax.pure_callback`), because XLA takes seconds to
@@ -168,20 +167,30 @@ class Threads:
         return self.repeat(lambda i, *_: i < rounds, step, start, *carry)[1:]
 
     def warp_scan(self, number):
+        self._together(WARP)
         return number.reshape(-1, WARP).cumsum(1, dtype=np.uint32).reshape(self.shape)
 
     def warp_sum(self, number):
-        sums = number.reshape(-1, WARP).sum(1, keepdims=True, dtype=np.uint32)
-        return np.broadcast_to(sums, (sums.size, WARP)).reshape(self.shape)
+        return self.shuffle(self.warp_scan(number), WARP - 1)
 
     def shuffle(self, number, lane):
+        self._together(WARP)
         threads = self.thread // WARP * WARP + self.number(lane)
         return np.take_along_axis(number, threads, axis=1)
 
     def barrier(self):
-        """Does nothing, because all threads are at the same step."""
+        return self._together(self.threads)
 
-    warp_barrier = barrier
+    def warp_barrier(self):
+        return self._together(WARP)
+
+    def _together(self, threads):
+        """Returns which groups of threads are here. A GPU may wait for the rest."""
+        groups = self.active.reshape(self.shape[0], -1, threads)
+        some = groups.any(2)
+        if (some != groups.all(2)).any():
+            raise RuntimeError("only some threads reach this operation")
+        return some
 
 
 def launch_threads(

@@ -9,10 +9,6 @@ memory: its thread, and how many barriers the program and the warp have passed. 
 and at least one thread stores. A barrier of a warp orders the accesses of its threads,
 and a barrier of the program orders the accesses of all its threads.
 
-All threads must reach a barrier together, and all threads of a warp must reach
-operations such as `warp_sum` together. If only some of them do, the barrier or the
-operation is *partial*. A GPU may then wait without end.
-
 `Watched` also counts how often each element of an output is stored. Two programs must
 not store the same element.
 """
@@ -27,7 +23,6 @@ import jax
 import numpy as np
 import pytest
 
-from dmljax import _nonzero_kernels
 from dmljax.pallas.gpu import WARP, _nonzero_plan
 from tests.pallas import blocks, lockstep
 
@@ -35,15 +30,15 @@ pytestmark = pytest.mark.skipif(
     not blocks.SIMULATED, reason="a GPU runs the kernels for real"
 )
 KERNELS = pathlib.Path(_nonzero_plan.__file__).parent.glob("_nonzero_*.py")
-# (1) A line of several programs with more non-zeros than rows; (2) a line of one
-# program; (3) two tensors of three dimensions, without a tail; (4) short lines, several
-# of a tile; (5) lines of several tiles, a warp for each.
+# Shapes, ranks, sizes and fills: (1) a line of several programs with more non-zeros
+# than rows; (2) a line of one program; (3) two tensors of three dimensions, without a
+# tail; (4) short lines, several of a tile; (5) lines of several tiles, a warp for each.
 CALLS = (
-    ((1, 100_000), {"rank": 1, "size": 20_000, "fill": 0}),
-    ((1, 3_000), {"rank": 1, "size": 3_000, "fill": 0}),
-    ((2, 30, 40, 50), {"rank": 3, "size": 60_000, "fill": None}),
-    ((70, 9, 13), {"rank": 2, "size": 30, "fill": 0}),
-    ((7, 3_000), {"rank": 1, "size": 1_000, "fill": 0}),
+    ((1, 100_000), 1, 20_000, 0),
+    ((1, 3_000), 1, 3_000, 0),
+    ((2, 30, 40, 50), 3, 60_000, None),
+    ((70, 9, 13), 2, 30, 0),
+    ((7, 3_000), 1, 1_000, 0),
 )
 DENSITIES = (0.01, 1, 0.2, 0.6)  # of the quarters of an array
 
@@ -90,18 +85,8 @@ def _grouped(rows):
     return np.unique(key, return_index=True, return_inverse=True)
 
 
-def _of_a_warp(operation):
-    """The operation, which all threads of a warp must reach."""
-
-    def watched(t, *arguments):
-        t._together(WARP)
-        return operation(t, *arguments)
-
-    return watched
-
-
 class Watched(lockstep.Threads):
-    """`lockstep.Threads` that count races, partial operations, and stores.
+    """`lockstep.Threads` that count races and stores.
 
     `without` is the site of a barrier that we leave out.
     """
@@ -110,7 +95,6 @@ class Watched(lockstep.Threads):
 
     def __init__(self, programs, threads, without=None):
         super().__init__(programs, threads)
-        self.partial = 0  # partial barriers and partial operations of a warp
         self.memories: dict[int, int] = {}  # their indices
         # The accesses to memories of all programs, and to memories of one program:
         # arrays of 8 rows, with a column for each access.
@@ -145,48 +129,35 @@ class Watched(lockstep.Threads):
         *_, group = _grouped(rows[[0, 2]])
         return np.bincount(group, rows[-1])
 
-    def _together(self, threads):
-        """Returns whether any thread of each group of `threads` threads is here."""
-        groups = self.active.reshape(self.shape[0], -1, threads)
-        some = groups.any(2)
-        self.partial += np.count_nonzero(some & ~groups.all(2))
-        return some
+    def barrier(self):
+        self.passed += super().barrier() & self._is_kept()
 
-    def _at_barrier(self, threads):
-        """Returns `_together` for the calling barrier; all False if it is left out."""
+    def warp_barrier(self):
+        self.passed_by_warp += super().warp_barrier() & self._is_kept()
+
+    def _is_kept(self):
+        """Whether the calling barrier is not left out."""
         frame = sys._getframe(2)
         site = frame.f_code.co_filename, frame.f_lineno
         self.sites.add(site)
-        return self._together(threads) & (site != self.without)
-
-    def barrier(self):
-        self.passed += self._at_barrier(self.threads)
-
-    def warp_barrier(self):
-        self.passed_by_warp += self._at_barrier(WARP)
-
-    warp_scan = _of_a_warp(lockstep.Threads.warp_scan)
-    warp_sum = _of_a_warp(lockstep.Threads.warp_sum)
-    shuffle = _of_a_warp(lockstep.Threads.shuffle)
+        return site != self.without
 
 
 # THE KERNELS
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("simulator")
 def test_no_access_is_a_race_and_every_barrier_is_needed():
     """Planted faults: a kernel without one of its barriers."""
     random = np.random.default_rng(0)
     needed = collections.Counter()
-    for shape, options in CALLS:
+    for shape, *static in CALLS:
         densities = np.repeat(DENSITIES, math.prod(shape) // 4 + 1)
         x = random.random(shape) < np.resize(densities, shape)
-        t = _watched(x, None, **options)
-        assert (t.races, t.partial) == (0, 0)
-        assert max(t.stores) == 1
+        t = _watched(x, None, *static)
+        assert (t.races, max(t.stores)) == (0, 1)
         for site in t.sites:
-            needed[site] += _watched(x, site, **options).races
+            needed[site] += _watched(x, site, *static).races
     assert all(needed.values()), needed
     written = {
         (str(path), number)
@@ -197,7 +168,7 @@ def test_no_access_is_a_race_and_every_barrier_is_needed():
     assert set(needed) == written
 
 
-def _watched(x, without, rank, **options):
+def _watched(x, without, rank, size, fill):
     """The threads of a call, which is one launch, as it has left them."""
     watched = []
 
@@ -206,9 +177,8 @@ def _watched(x, without, rank, **options):
         return watched[-1]
 
     with mock.patch.object(lockstep, "Threads", make):
-        options |= {"rank": rank, "columns": rank}
-        form = _nonzero_kernels.KERNELS["cpu"](x, **options)
-        jax.block_until_ready(form(x, **options))
+        static = {"rank": rank, "size": size, "columns": rank, "fill": fill}
+        jax.block_until_ready(lockstep.kernel_of(x, **static)(x, **static))
     (found,) = watched
     return found
 
@@ -222,18 +192,3 @@ def test_stores_of_all_programs_to_an_element_are_counted():
     with t.when(t.thread < 3):
         memory.store(t.thread, t.thread)
     assert t.stores.tolist() == [2, 2, 2]
-
-
-# The arguments of an operation behind the thread's number.
-OPERATIONS = {"warp_sum": (), "warp_scan": (), "shuffle": (0,)}
-
-
-@pytest.mark.parametrize("name", ["barrier", "warp_barrier", *OPERATIONS])
-@pytest.mark.parametrize("active", [1, WARP, 2 * WARP])
-def test_operations_that_only_some_threads_reach_are_partial(name, active):
-    t = Watched(1, 2 * WARP)
-    arguments = (t.thread, *OPERATIONS[name]) if name in OPERATIONS else ()
-    with t.when(t.thread < active):
-        getattr(t, name)(*arguments)
-    threads = 2 * WARP if name == "barrier" else WARP
-    assert t.partial == (1 if active % threads else 0)

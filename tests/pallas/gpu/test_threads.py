@@ -197,3 +197,23 @@ def test_a_number_that_nobody_posts_is_seen():
         target.store(i, posts.wait(2))
 
     assert (simulated(kernel, posts=3) == lockstep.UNWRITTEN).all()
+
+
+def test_an_operation_that_only_some_threads_reach_is_refused():
+    t = lockstep.Threads(1, 2 * WARP)
+    operations = (
+        t.barrier,
+        t.warp_barrier,
+        lambda: t.warp_sum(t.thread),
+        lambda: t.warp_scan(t.thread),
+        lambda: t.shuffle(t.thread, 0),
+    )
+    refused = pytest.raises(RuntimeError, match="only some threads reach")
+    for operation in operations:
+        with t.when(t.thread < 1), refused:
+            operation()
+    for operation in operations[1:]:
+        with t.when(t.thread < WARP):
+            operation()
+    with t.when(t.thread < WARP), refused:
+        t.barrier()
