@@ -263,16 +263,15 @@ def handled(handlers):
     assert left == handlers
 
 
-@pytest.mark.parametrize("second", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize(
-    ("name", "first", "status"),
+    ("name", "first", "second", "status"),
     [
-        ("os.chmod", signal.SIGTERM, 143),
-        ("os.replace", signal.SIGINT, 130),
-        ("os.link", signal.SIGHUP, 129),
+        ("os.chmod", signal.SIGTERM, signal.SIGHUP, 143),
+        ("os.replace", signal.SIGINT, signal.SIGTERM, 130),
+        ("os.link", signal.SIGHUP, signal.SIGINT, 129),
     ],
 )
-def test_signals_while_a_file_is_written(name, first, status, second, monkeypatch):
+def test_signals_while_a_file_is_written(name, first, second, status, monkeypatch):
     """The second is ignored until the temporary file is removed."""
     unlink = os.unlink
 

@@ -17,15 +17,14 @@ from tests.checks import struct
 from tests.samples import tensor
 
 
-@pytest.mark.parametrize(
-    ("strides", "indexed"), [((4, 1), False), ((1, 3), True), ((6, 1), True)]
-)
-def test_packed_tensors_take_no_index_for_each_element(strides, indexed):
+@pytest.mark.parametrize("strides", [(4, 1), (1, 3), (6, 1)])
+def test_packed_tensors_take_no_index_for_each_element(strides):
     item = tensor("INT32", 3, 4, strides=strides)
     buffer = struct(np.int32, item.extent)
     reading = jax.make_jaxpr(partial(read, item))(buffer)
     writing = jax.make_jaxpr(partial(write, item))(struct(np.int32, 3, 4), buffer)
-    assert ("gather" in str(reading)) == ("scatter" in str(writing)) == indexed
+    indexed = "gather" in str(reading), "scatter" in str(writing)
+    assert indexed == (strides != (4, 1),) * 2
 
 
 @pytest.mark.parametrize(

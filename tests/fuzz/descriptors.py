@@ -91,8 +91,7 @@ class Maker:
         """Chooses a number of the data type, now and then a limit, NaN or infinity."""
         if data_type.dtype.kind == "f":
             return self.random.choice(FLOATS)
-        limits = np.iinfo(data_type.dtype)
-        low, high = int(limits.min), int(limits.max)
+        low, high = np.iinfo(data_type.dtype).min, np.iinfo(data_type.dtype).max
         return self.random.choice((low, high, 0, 1, high // 3, high - 1))
 
     def float32(self):

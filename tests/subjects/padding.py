@@ -121,7 +121,6 @@ for rank, mode in zip(range(9), itertools.cycle(Mode), strict=False):
     EDGES.append(padding_sample(f"rank {rank}", mode, shape, ones, (0,) * rank))
 EDGES += [
     padding_sample("empty", Mode.CONSTANT, (0,), (2,), (1,)),
-    padding_sample("empties", Mode.CONSTANT, (0, 0), (2, 0), (0, 3)),
     padding_sample("of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8),
 ]
 
