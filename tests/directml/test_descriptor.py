@@ -102,28 +102,6 @@ def test_a_number_past_the_largest_float_is_infinity():
     assert PAD.scalar("PaddingValue", 1e300, is_float=True) == np.inf
 
 
-def test_the_first_of_several_errors():
-    """The order: each tensor, its support, x64 mode, all tensors, attributes."""
-    wrong = {
-        "dimension_count": 3,
-        "input_tensor": tensor("FLOAT64", 2, 0),
-        "output_tensor": tensor("UINT4", 9, 9),
-        "start_padding": (-1, 0),
-    }
-    for text, field, mended in (
-        ("'InputTensor' has sizes {2,0}", "input_tensor", tensor("FLOAT64", 2, 3)),
-        ("data type UINT4; feature", "output_tensor", tensor("INT32", 9, 9)),
-        ("FLOAT64, which needs JAX's", "input_tensor", tensor("FLOAT32", 2, 3)),
-        ("mismatched tensor data types", "output_tensor", tensor("FLOAT32", 9, 9)),
-        ("DimensionCount is 3", "dimension_count", 2),
-        ("(StartPadding) is {-1,0}", "start_padding", (1, 0)),
-        ("'OutputTensor' has {9,9}", "output_tensor", tensor("FLOAT32", 3, 5)),
-    ):
-        assert_refused("PADDING", text, created, PAD, **wrong)
-        wrong[field] = mended
-    created(PAD, **wrong)
-
-
 # A descriptor as a user writes it, in a private module of another package. The types of
 # the fields are strings, and only this module has the enum.
 TILE = """
