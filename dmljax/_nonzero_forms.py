@@ -375,12 +375,9 @@ def sum_in_levels(values: Array) -> Array:
     count = -(-size // block)
     padded = jnp.pad(values, (0, count * block - size))
     blocks = padded.reshape(count, 1, block)
-    shape = (1, block, block)
-    last = lax.broadcasted_iota(np.int32, shape, 1)
-    term = lax.broadcasted_iota(np.int32, shape, 2)
     # Sum i of a block has the terms 0 to i. XLA fuses the `where` into the sum, and
     # writes no array of 16 x 16 terms.
-    terms = jnp.where(term <= last, blocks, 0)
+    terms = jnp.where(jnp.tri(block, dtype=bool)[None], blocks, 0)
     sums = terms.sum(2, dtype=values.dtype)
     if count > 1:
         totals = sums[:, -1]
