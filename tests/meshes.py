@@ -10,7 +10,6 @@ import itertools
 import math
 import operator
 import re
-from typing import NamedTuple
 
 import jax
 import pytest
@@ -20,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from benchmarks import divided, scaling
 from tests.collectives import bytes_sent, collectives, show_bytes
 from tests.project.texts import ROOT, TEXTS, section
-from tests.sharded import SHAPE, Case, array
+from tests.sharded import SHAPE, array
 from tests.subjects import SUBJECTS
 from tests.subjects.nonzero_coordinates import MASK
 from tests.transforms.dense import assert_equal
@@ -39,45 +38,23 @@ SPECS = {
 CASES = {name: case for one in SUBJECTS.values() for name, case in one.sharded.items()}
 
 
-class Sent(NamedTuple):
-    """The collectives of a program, and its case."""
-
-    found: list[tuple[str, int]]  # kinds of collectives, and elements that each brings
-    case: Case
-    parts: tuple[int, ...]
-
-    @property
-    def kinds(self):
-        return {kind for kind, _ in self.found}
-
-    @property
-    def elements(self):
-        return sum(size for _, size in self.found)
-
-    @property
-    def row(self):
-        """The elements that a device holds for one index of the first dimension."""
-        return math.prod(SHAPE[1:]) // math.prod(self.parts[1:])
-
-
-# The meanings of the words in the tables.
+# The most elements that a device receives, by the words in the tables.
 MEANINGS = {
-    "nothing": lambda sent: not sent.found,
-    "the strips": lambda sent: sent.elements <= 4 * sum(sent.case.pads) * sent.row,
+    "nothing": lambda case, parts: 0,
+    "the strips": lambda case, parts: (
+        4 * sum(case.pads) * math.prod(SHAPE[1:]) // math.prod(parts[1:])
+    ),
     # With automatic axes, XLA sums over one mesh axis after the other.
-    "the sums": lambda sent: (
-        sent.kinds == {"all-reduce"}
-        and sent.elements <= 2 * sum(count > 1 for count in sent.parts)
+    "the sums": lambda case, parts: 2 * sum(count > 1 for count in parts),
+    "the output twice": lambda case, parts: (
+        2 * on_one_device(case).size // math.prod(parts[1:])
     ),
-    "the output twice": lambda sent: (
-        sent.elements * math.prod(sent.parts[1:]) <= 2 * on_one_device(sent.case).size
-    ),
-    "the tensor": lambda sent: (
-        sent.kinds == {"all-gather"} and max(sent.found)[1] == MASK.size
-    ),
-    "as `jnp.argwhere`": lambda sent: sent.elements <= 3 * MASK.size,
-    "counts": lambda sent: sent.elements <= MASK.size // 8,
+    "the tensor": lambda case, parts: math.inf,
+    "as `jnp.argwhere`": lambda case, parts: 3 * MASK.size,
+    "counts": lambda case, parts: MASK.size // 8,
 }
+# The kind of the collectives, by the words that name it.
+KINDS = {"the sums": "all-reduce", "the tensor": "all-gather"}
 
 
 @functools.cache
@@ -91,12 +68,6 @@ def table(name):
         (call, along): {AxisType.Auto: auto, AxisType.Explicit: explicit}
         for call, along, auto, explicit in re.findall(row, text, re.MULTILINE)
     }
-
-
-def word(case, kind):
-    """The page's word for the data that devices send."""
-    name = next(name for name in SUBJECTS if f"`{name}`" in case.row[0])
-    return table(name)[case.row][kind]
 
 
 each_kind = pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
@@ -179,10 +150,14 @@ def on_one_device(case, gradient=False):
 
 def check_sent(text, case, parts, kind):
     """Compares the collectives of a compiled program with the word on the page."""
-    found = [(one.kind, one.elements) for one in collectives(text)]
-    sent = Sent(found, case, parts)
-    said = word(case, kind)
-    assert MEANINGS[said](sent), f"{said}: {sent.found}"
+    found = collectives(text)
+    name = next(name for name in SUBJECTS if f"`{name}`" in case.row[0])
+    word = table(name)[case.row][kind]
+    sizes = [one.elements for one in found]
+    assert sum(sizes) <= MEANINGS[word](case, parts), f"{word}: {found}"
+    if word in KINDS:
+        assert {one.kind for one in found} == {KINDS[word]}
+    assert word != "the tensor" or max(sizes) == MASK.size
 
 
 def check_both(case, mesh, spec, kind, platform="cpu"):

@@ -15,15 +15,18 @@ BOTH = np.float32([0, 1])
 MOST = 2**32 - 1
 
 
+LONG = 1, 2**31
+
+
+def hot(x):
+    return dmljax.one_hot(x, BOTH, size=2**31 - 1, axis=0)
+
+
 @pytest.mark.parametrize(
     ("shape", "call", "expected"),
     [
         ((), lambda x: dmljax.diagonal_matrix1(shape=(2**31, 0)), (2**31, 0)),
-        (
-            (1, 0),
-            lambda x: dmljax.one_hot(x, BOTH, size=2**31 - 1, axis=0),
-            (2**31 - 1, 0),
-        ),
+        ((1, 0), hot, (2**31 - 1, 0)),
         ((2, 0), lambda x: dmljax.padding(x, (0, 0), (MOST, 0)), (2**32 + 1, 0)),
         ((5,), lambda x: find(x, size=MOST, fill=MOST)[1], (MOST, 1)),
         ((2**28,), lambda x: dnp.extract(x, x, size=MOST), (MOST,)),
@@ -33,13 +36,10 @@ def test_the_largest_results(shape, call, expected):
     assert jax.eval_shape(call, struct(np.int8, *shape)).shape == expected
 
 
-LONG = 1, 2**31
-
-
 @pytest.mark.parametrize(
     ("shape", "call"),
     [
-        (LONG, lambda x: dmljax.one_hot(x, BOTH, size=2**31 - 1, axis=0)),
+        (LONG, hot),
         (LONG, lambda x: dmljax.padding(x, (2**30, 0), (0, 0))),
         ((), lambda x: dmljax.diagonal_matrix1(shape=(2**20, 2**20, 2**19))),
         ((2**31 - 1, 2**29), lambda x: find(x[:, 0]).take(x)),
