@@ -152,7 +152,6 @@ def test_each_form_counts_from_the_first_element_of_a_part(form, size):
         ((MANY,), 8, True),
         ((2, MANY // 2), MANY // 4 - 1, True),
         ((2, MANY // 2), MANY // 4, False),
-        ((MANY,), None, True),
         ((MANY,), MANY, True),
     ],
 )

@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec as P
 import dmljax
 from dmljax import PaddingMode, _jax
 from tests import meshes
-from tests.checks import each_mode, python, struct
+from tests.checks import python, struct
 from tests.pallas.nonzero import by_kernel as find
 
 pytestmark = pytest.mark.skipif(
@@ -31,10 +31,7 @@ pytestmark = pytest.mark.skipif(
 )
 # XLA's description of an H200.
 DESCRIPTION = pathlib.Path(__file__).with_name("h200.txtpb")
-IMAGES = (4, 8, 64, 66)
 PADS = (0, 0, 3, 5)
-pad = functools.partial(dmljax.padding, start_padding=PADS, end_padding=PADS)
-INDICES = struct(np.int32, 1024, 1)
 
 
 @functools.cache
@@ -122,12 +119,7 @@ def test_kernels_are_compiled_for_gpus_before_hopper(capability):
 # XLA'S FORMS
 
 
-@each_mode
-def test_padding_is_one_kernel(mode):
-    assert_one_kernel(compiled(functools.partial(pad, mode=mode), SMALL))
-
-
-SMALL = struct(np.float32, *IMAGES)
+SMALL = struct(np.float32, 4, 8, 64, 66)
 LARGE = struct(np.float32, 16, 64, 255, 257)
 
 
@@ -136,12 +128,13 @@ LARGE = struct(np.float32, 16, 64, 255, 257)
     [(mode, SMALL, PADS) for mode in PaddingMode]
     + [(PaddingMode.EDGE, LARGE, pads) for pads in (PADS, (0, 0, 0, 5), (0, 0, 1, 1))],
 )
-def test_the_gradient_of_padding_is_one_kernel(mode, x, pads):
+def test_padding_and_its_gradient_are_one_kernel_each(mode, x, pads):
     """Also the sums of edges of large arrays."""
 
     def padded(x):
         return dmljax.padding(x, pads, pads, mode=mode)
 
+    assert_one_kernel(compiled(padded, x))
     adjoint = jax.linear_transpose(padded, x)
     program = compiled(adjoint, jax.eval_shape(padded, x))
     assert "scatter" not in program.as_text()
@@ -154,8 +147,8 @@ def test_the_selects_of_a_pipeline_are_one_kernel():
         hot = dmljax.one_hot(indices, x[0, :2], size=x.shape[1], axis=1)
         return dmljax.diagonal_matrix1(x + hot, value=0, fill_begin=0, fill_end=9) + 1
 
-    arrays = [struct(dtype, 1024, 1024) for dtype in (np.uint8, np.float32)]
-    assert_one_kernel(compiled(pipeline, arrays[0], INDICES, arrays[1]))
+    condition, x = struct(np.uint8, 1024, 1024), struct(np.float32, 1024, 1024)
+    assert_one_kernel(compiled(pipeline, condition, struct(np.int32, 1024, 1), x))
 
 
 # SEVERAL DEVICES
