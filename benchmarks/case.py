@@ -59,12 +59,12 @@ class Case:
     @property
     def bytes(self) -> int:
         """The fewest bytes to read and write: those of all inputs and outputs."""
-        return sum(int(x.size * x.dtype.itemsize) for x in self._arrays)
+        return sum(x.size * x.dtype.itemsize for x in self._arrays)
 
     @property
     def elements(self) -> int:
         """The elements of the largest array."""
-        return max(int(x.size) for x in self._arrays)
+        return max(x.size for x in self._arrays)
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """The inputs, made at each call: memory can't hold the arrays of all cases."""

@@ -25,9 +25,8 @@ from benchmarks.run import ELEMENTS, time_cases
 
 def cases(elements: int) -> Iterator[Case]:
     """The first type and direction of each program."""
-    device = jax.default_backend()
     for name in FRONT:
-        yield next(cases_of(device, name, PROGRAMS[name], elements))
+        yield next(cases_of(jax.default_backend(), name, PROGRAMS[name], elements))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -453,8 +453,8 @@ def find_columns(
                 f"{TURN_ON_X64}, or use dmljax.nonzero_coordinates, whose coordinates "
                 "are uint32."
             )
-    as_fill = functools.partial(_as_operand, "fill_value", integer)
-    fills = jax.tree.map(as_fill, fills)  # leaves None as it is
+    # None is no leaf, and stays.
+    fills = jax.tree.map(functools.partial(_as_operand, "fill_value", integer), fills)
     count, coordinates, rows = _find(x, size)
     if 0 in (x.size, rows):  # jax.numpy then ignores fill_value
         fills = (None,) * x.ndim
@@ -653,15 +653,14 @@ def _gather_slices(
     index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
     integer = jnp.result_type(int)
     # An index of jax.numpy is signed, and `read_rows` counts to `length`.
-    is_too_long = surely_le(np.iinfo(integer).max + 1, length)
-    if not is_too_long:
-        index = lax.convert_element_type(index, integer)
-        taken = read_rows(values, filling, valid, (index,))
-    else:
+    if surely_le(np.iinfo(integer).max + 1, length):
         inside = jnp.where(valid, index, np.uint32(0))
         slice_at = functools.partial(lax.dynamic_index_in_dim, values, keepdims=False)
         slices = jax.vmap(slice_at)(inside)
         taken = jnp.where(per_row(valid, slices), slices, filling)
+    else:
+        index = lax.convert_element_type(index, integer)
+        taken = read_rows(values, filling, valid, (index,))
     return jnp.moveaxis(taken, 0, axis)
 
 
