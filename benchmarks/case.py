@@ -51,7 +51,7 @@ class Case:
         return [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.inputs]
 
     @property
-    def _arrays(self) -> list[Any]:
+    def _arrays(self) -> list[jax.ShapeDtypeStruct]:
         function = next(iter(self.functions.values()))
         outputs = jax.eval_shape(function, *self.structs)
         return [*self.structs, *jax.tree.leaves(outputs)]
