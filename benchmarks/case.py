@@ -59,7 +59,7 @@ class Case:
     @property
     def bytes(self) -> int:
         """The fewest bytes to read and write: those of all inputs and outputs."""
-        return sum(x.size * x.dtype.itemsize for x in self._arrays)
+        return int(sum(x.size * x.dtype.itemsize for x in self._arrays))
 
     @property
     def elements(self) -> int:

@@ -31,8 +31,15 @@ def cases(elements: int) -> Iterator[Case]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Compares the programs of the page's table."""
-    own = "--elements", "--rounds", "--device", "--write"
-    options = parsed(argv, "benchmarks.compare", __doc__, *own)
+    options = parsed(
+        argv,
+        "benchmarks.compare",
+        __doc__,
+        "--elements",
+        "--rounds",
+        "--device",
+        "--write",
+    )
     platform = jax.default_backend()
     chosen = named(cases(options.elements or ELEMENTS[platform]), options.only)
     table = "{}" if options.write else ""
