@@ -51,7 +51,7 @@ class Case:
         return [jax.ShapeDtypeStruct(x.shape, x.dtype) for x in self.inputs]
 
     @property
-    def _arrays(self) -> list[jax.ShapeDtypeStruct]:
+    def _arrays(self) -> list[Any]:
         function = next(iter(self.functions.values()))
         outputs = jax.eval_shape(function, *self.structs)
         return [*self.structs, *jax.tree.leaves(outputs)]
@@ -64,7 +64,7 @@ class Case:
     @property
     def elements(self) -> int:
         """The elements of the largest array."""
-        return max(x.size for x in self._arrays)
+        return int(max(x.size for x in self._arrays))
 
     def arrays(self) -> tuple[np.ndarray, ...]:
         """The inputs, made at each call: memory can't hold the arrays of all cases."""
