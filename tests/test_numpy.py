@@ -121,7 +121,6 @@ def run_both(results, *arrays):
 @pytest.mark.parametrize(
     ("widths", "pairs"),
     [
-        ({}, ((0, 0), (0, 0))),
         ({-1: (1, 2)}, ((0, 0), (1, 2))),
         ({np.int8(1): np.array([0, 4]), -2: [2, 1]}, ((2, 1), (0, 4))),
     ],
@@ -261,13 +260,10 @@ def test_differences():
         assert dnp.pad(np.zeros(1, np.int8), 1, constant_values=2**40 + 5)[0] == 5
 
 
-WEAK = [jnp.full((2, 3), number) for number in (-2, 1.5, 1j)]
-
-
-@pytest.mark.parametrize("x", WEAK, ids=str)
-def test_weak_types(x):
+@pytest.mark.parametrize("number", [-2, 1.5, 1j])
+def test_weak_types(number):
     """A weak array does not widen the type of a sum."""
-
+    x = jnp.full((2, 3), number)
     ours, theirs = run_both(partial(each_function, x=x))
     assert_alike(ours, theirs)
     assert_alike(list(each_function(dnp, x)), theirs)
@@ -392,9 +388,10 @@ def test_divided_arrays(kind):
         yield library.nonzero(x, size=3)
         yield library.argwhere(x, size=3)
         # No side alone has rows that 8 devices could share.
-        pad = partial(library.pad, pad_width=((4, 4), (1, 0)))
-        yield pad(x, constant_values=(1, 2))
-        yield jax.grad(lambda x: (pad(x, constant_values=(1, 2)) ** 2).sum())(x)
+        widths = (4, 4), (1, 0)
+        pad = partial(library.pad, pad_width=widths, constant_values=(1, 2))
+        yield pad(x)
+        yield jax.grad(lambda x: (pad(x) ** 2).sum())(x)
         yield library.tril(x, -1)
         yield jax.grad(lambda x: library.compress(x[:, 0], x, 0, size=8).sum())(x)
         yield library.triu(weak)
