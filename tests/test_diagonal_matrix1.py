@@ -122,7 +122,6 @@ def test_bounds_of_every_kind():
     for begin, end in (
         (np.int64(1), np.array(3)),
         (Parameter(np.int32(1)), 3),
-        (1, Parameter(jnp.int32(3))),
         (jnp.uint8(1), 3),
     ):
         assert_same(filled(X, begin, end), wanted)

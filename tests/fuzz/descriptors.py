@@ -5,7 +5,6 @@ tests/subjects/ has a function for each operator that makes its descriptors.
 
 import dataclasses
 import math
-import random
 
 import numpy as np
 
@@ -97,12 +96,6 @@ class Maker:
     def float32(self):
         """Chooses a FLOAT attribute."""
         return self.random.choice(FLOATS + WHOLE)
-
-
-def made(name, count):
-    """Makes valid descriptors of an operator, the same in every run."""
-    maker = Maker(random.Random(name))
-    return [DESCRIBED[name].make(maker) for _ in range(count)]
 
 
 # Limits of C's types and of the rules, and values of other types.
