@@ -134,10 +134,10 @@ def test_bounds_of_every_kind():
 @pytest.mark.parametrize(
     ("begin", "end"),
     [
-        (np.uint32(2**31 + 5), np.uint32(2**31 + 1)),
+        (np.uint32(2**31 + 5), np.uint32(2**31 - 1)),
         (np.int32(-1), np.uint32(2**32 - 1)),
         (np.uint64(2**64 - 1), np.int64(2**63 - 1)),
-        (np.int8(-3), np.int64(-(2**40))),
+        (np.int8(-3), np.int64(-(2**40) - 1)),
     ],
 )
 def test_bounds_beyond_int32_are_compared_before_they_saturate(x64, begin, end):
