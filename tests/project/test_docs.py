@@ -157,13 +157,12 @@ KEY = jax.random.key(0)
 
 @pytest.mark.slow
 def test_a_layer_that_pads_is_padding_before_the_layer():
-    """The calls of equinox in a sentence."""
+    """The calls of equinox in a sentence, which claims.md quotes."""
     eqx = pytest.importorskip("equinox")
-    text = TEXTS["docs/tutorials/network.md"]
-    calls = re.findall(r"`(eqx\.nn\.Conv2d\(.*?)\)`", text)
-    alone, padded = (eval(f"{x}, key=key)", {"eqx": eqx, "key": KEY}) for x in calls)
-    x = jax.numpy.arange(20.0).reshape(1, 4, 5)
-    wide = eval(re.search(r"`(dml\.padding\([^`]*)`", text)[1], {"dml": dmljax, "x": x})
+    x = jnp.arange(20.0).reshape(1, 4, 5)
+    wide = dmljax.padding(x, (0, 1, 1), (0, 1, 1), mode="reflect")
+    alone = eqx.nn.Conv2d(1, 8, 3, key=KEY)
+    padded = eqx.nn.Conv2d(1, 8, 3, padding=1, padding_mode="REFLECT", key=KEY)
     np.testing.assert_array_equal(alone(wide), padded(x))
 
 
