@@ -276,7 +276,9 @@ def scaled(folder, *only):
 def test_a_program_is_timed_beside_its_twin(tmp_path, monkeypatch):
     """With explicit axes jnp.pad can't pad a divided dimension: there is no twin."""
     monkeypatch.setattr(scaling, "counts", lambda: [1, 2])
-    failed, found = scaled(tmp_path, "--only", "a table between two operations")
+    failed, found = scaled(
+        tmp_path, "--only", "a table between two operations", "--rounds", "3"
+    )
     assert not failed
     rows = {key[2:]: row for key, row in found.items()}
     automatic = rows["forward", "weak scaling, automatic axes"]
