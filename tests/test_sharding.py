@@ -170,9 +170,9 @@ def test_limits_of_explicit_axes():
             NotImplementedError, match=r"\{4,8\} is unreduced .*reshard"
         ):
             type_of(call, "8", P(unreduced={"a"}), 4)
-    # A planted fault: the devices along the first of two mesh axes, which are 2.
-    with pytest.raises(DescriptorError, match=r"8 devices can't share the 11 "):
-        type_of(pad, "2x4", P(("a", "b")), 8)
+    # Planted faults: the 2 devices along the first of two mesh axes; the 2 mesh axes.
+    with pytest.raises(DescriptorError, match=r"8 devices can't share the 12 "):
+        type_of(partial(pad, end_padding=(3, 0)), "2x4", P(("a", "b")), 8)
 
 
 def test_a_dimension_of_size_1_is_whole():

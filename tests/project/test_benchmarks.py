@@ -4,12 +4,24 @@ import dataclasses
 import functools
 import re
 import shlex
+import sys
+from unittest import mock
 
 import jax
 import numpy as np
 import pytest
 
-from benchmarks import compare, divided, forms, ledger, libraries, plot, run, scaling
+from benchmarks import (
+    compare,
+    divided,
+    forms,
+    ledger,
+    libraries,
+    plot,
+    run,
+    scaling,
+    timing,
+)
 from benchmarks import shapes as scan
 from benchmarks.cases import cases
 from benchmarks.command import device_name
@@ -44,6 +56,18 @@ def every(platform, elements=2**26):
 
 
 # CASES AND PROGRAMS
+
+
+def test_a_copy_reads_and_writes(monkeypatch):
+    """4096 bytes in a millisecond."""
+    monkeypatch.setattr(timing, "wall_times", lambda *_, **__: {"copy": [1.0]})
+    assert timing.copy_speed(libraries.ALL["numpy"], rounds=1) == 2 * 4096 / 1e6
+
+
+def test_torch_may_multiply_as_xla_does(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", torch := mock.MagicMock())
+    libraries.ALL["torch"].put(np.ones(1))
+    torch.set_float32_matmul_precision.assert_called_with("high")
 
 
 def test_cases_have_names_of_their_own():

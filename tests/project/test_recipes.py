@@ -141,6 +141,14 @@ RECIPES = [
         [[5, 6, 0, 0], [7, 8, 9, 0]],
         prose=("[[5, 6, 0, 0], [7, 8, 9, 0]] ``` **jax.numpy alone**:", "far slower."),
     ),
+    # Fault: the mean of a loss over more negatives than there are rows.
+    case(
+        "recipes",
+        "Hard negatives",
+        "[loss(w)[0], *loss(w)[1]]",
+        {"w": np.full(4, 9.0), "inputs": np.ones((64, 4))},
+        *(36.0, 48, True),
+    ),
     # Fault: no hard negative, and a division by zero.
     case(
         "recipes",

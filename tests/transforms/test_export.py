@@ -161,6 +161,8 @@ IN_PARTS = partial(dmljax.nonzero_coordinates, parts=2)
     ("function", "text"),
     [
         (partial(find, size=2), "the sizes are symbolic"),  # a kernel needs numbers
+        # Fault: the sizes of the operands alone, and not of the outputs.
+        (lambda x: find(np.ones(4), size=x.shape[0]), "the sizes are symbolic"),
         (IN_PARTS, r"such as '2\*b' is a multiple"),
         (lambda x: dmljax.element_wise_if(x > 0, x, x[1:]), r"\{h - 1\}"),
     ],
