@@ -147,3 +147,15 @@ def test_bounds_beyond_int32_are_compared_before_they_saturate(x64, begin, end):
         wanted = expected(X, *given)
         assert_same(jitted(*given), wanted)
         assert_same(filled(X, *map(jnp.asarray, given)), wanted)
+
+
+def test_a_window_of_each_head_is_computed_in_full_size():
+    """XLA's softmax is slow with a condition that is broadcast along the heads."""
+    x, bounds = np.zeros((3, 5, 5), np.float32), np.zeros(3, np.int32)
+    program = jax.make_jaxpr(jax.vmap(jax.vmap(filled), (0, None, None)))
+    sizes = {"le": [], "sub": [], "ge": [], "lt": []}
+    for operation in program(x[None], bounds, bounds).eqns:
+        sizes.get(operation.primitive.name, []).append(operation.outvars[0].aval.shape)
+    # The bounds are compared with each other before they are spread.
+    assert sizes.pop("le") == [(3,)]
+    assert all(found == [x.shape] for found in sizes.values())

@@ -1,7 +1,6 @@
 """The result of nonzero_coordinates: a pytree that takes and puts rows."""
 
 import copy
-import itertools
 import operator
 import pickle
 from functools import partial
@@ -28,6 +27,7 @@ from tests.collectives import collectives
 from tests.meshes import sharding_of
 from tests.samples import tensor
 from tests.subjects.nonzero_coordinates import DESC
+from tests.transforms.dense import stacked
 
 TAKE = "NonzeroCoordinates.take"
 MASK = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.int8)  # with 4 ones
@@ -64,12 +64,6 @@ def moved(mask, x, rows, value=-1):
     flags = True, FLAGS[: len(rows)]
     written = [put(mask, x, rows, share, w) for share in (0, 1) for w in flags]
     return taken(mask, x, len(rows), value), *written
-
-
-def of_lines(masks, x, rows):
-    """What `moved` returns for each line."""
-    found = itertools.starmap(moved, zip(masks, x, rows, strict=True))
-    return tuple(map(np.stack, zip(*found, strict=True)))
 
 
 @pytest.fixture(params=[2, 16], ids=["scatter", "select"])
@@ -258,7 +252,7 @@ def test_batches_and_parts(size, form):
         x, rows = numbers(*mask.shape, form), -numbers(*kept.valid.shape, form)
         n = kept.count.size
         lines = mask.reshape(n, -1), x.reshape(n, -1, form), rows.reshape(n, size, form)
-        pairs = zip(of_lines(*lines), (rows, x, x, x, x), strict=True)
+        pairs = zip(stacked(map(moved, *lines)), (rows, x, x, x, x), strict=True)
         wanted = [found.reshape(like.shape) for found, like in pairs]
         assert_same(uses(kept, x, rows), wanted)
         counts = (lines[0] != 0).sum(1, dtype=np.int32).reshape(kept.count.shape)

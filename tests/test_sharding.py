@@ -26,7 +26,7 @@ from tests.meshes import CASES, check_both, run, sharding_of
 from tests.sharded import array
 from tests.subjects import FORMS
 from tests.subjects.padding import NARROW, pad_rows
-from tests.transforms.dense import assert_equal
+from tests.transforms.dense import assert_equal, energy
 
 pytestmark = pytest.mark.usefixtures("simulator")
 
@@ -151,6 +151,31 @@ def test_a_vmap_over_a_divided_dimension_of_a_mesh_of_three_axes():
     sharding = sharding_of("2x2x2", P("long", None, "b"), AxisType.Explicit)
     _, output = run(jax.vmap(pad, 2), sharding, array(shape=(8, 4, 2)))
     assert output.sharding.spec == P("b", "long", None)
+
+
+SMOOTHED = np.float32([0.25, 0.75])
+SELECTS = (
+    partial(dmljax.diagonal_matrix1, fill_begin=1, fill_end=None),
+    lambda x: dmljax.element_wise_if(x > 0, x, 0),
+    lambda x: dmljax.one_hot(x[..., None].astype(np.int32), SMOOTHED, size=3),
+)
+
+
+@pytest.mark.parametrize(
+    "spec", [P("long", None, "b"), P(("a", "b")), P(None, "long", "a")]
+)
+def test_results_of_selects_are_divided_as_their_array(spec):
+    """Also gradients, and batches along each dimension."""
+    sharding = sharding_of("2x2x2", spec, AxisType.Explicit)
+
+    def results(x):
+        for function in SELECTS:
+            yield function(x), jax.grad(energy(function))(x)
+            yield [jax.vmap(function, axis, axis)(x) for axis in range(3)]
+
+    _, outputs = run(lambda x: [*results(x)], sharding, array(shape=(8, 4, 2)))
+    for output in jax.tree.leaves(outputs):
+        assert output.sharding.is_equivalent_to(sharding, output.ndim)
 
 
 def type_of(call, mesh, spec, rows):

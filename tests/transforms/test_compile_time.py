@@ -11,6 +11,7 @@ import pytest
 
 import dmljax.numpy as dnp
 import dmljax.onnx as dox
+from tests.checks import slow
 from tests.doors import DOORS, X, name_of, of_arrays
 from tests.subjects import SAMPLES, SUBJECTS
 from tests.transforms import dense
@@ -49,14 +50,11 @@ def inside(program, *arrays):
 # One door for each path through the package; the session `slow` runs all.
 PATHS = routed, dnp.extract, dnp.one_hot, dnp.pad, dnp.tril, dox.where
 CALLS = [
-    pytest.param(
-        door, id=name_of(door[0]), marks=() if door[0] in PATHS else pytest.mark.slow
-    )
-    for door in [*DOORS, (routed, (X,), {})]
+    door if door[0] in PATHS else slow(door) for door in [*DOORS, (routed, (X,), {})]
 ]
 
 
-@pytest.mark.parametrize("call", CALLS)
+@pytest.mark.parametrize("call", CALLS, ids=lambda door: name_of(door[0]))
 def test_doors(call):
     """Outside of a program, in one, in a batch, and with a derivative."""
     door, arrays = of_arrays(call)
