@@ -23,11 +23,7 @@ from dmljax import (
     one_hot,
     padding,
 )
-from dmljax._arguments import (
-    as_integer,
-    as_real,
-    as_sizes,
-)
+from dmljax._arguments import as_integer, as_real, as_sizes
 from dmljax._check import public
 from tests import oracles
 from tests.checks import Parameter, assert_refused, assert_same
@@ -46,7 +42,6 @@ HUGE = 10**5000
 # ARRAYS
 
 DIAGONAL = "DIAGONAL_MATRIX1"
-NONZERO = "NONZERO_COORDINATES"
 VALUE = np.float32(7)
 
 
@@ -148,9 +143,9 @@ def test_elements_that_are_no_numbers(dtype):
 
 def edges(dtype):
     """The operator of a descriptor whose tensors have a type."""
-    tensors = [tensor(dtype.upper(), *sizes) for sizes in ((2, 3), (3, 5))]
-    desc = dict(zip(("input_tensor", "output_tensor"), tensors, strict=True))
-    return create_operator(dataclasses.replace(DESC, **desc))
+    small, large = tensor(dtype.upper(), 2, 3), tensor(dtype.upper(), 3, 5)
+    desc = dataclasses.replace(DESC, input_tensor=small, output_tensor=large)
+    return create_operator(desc)
 
 
 @contextlib.contextmanager
@@ -335,7 +330,7 @@ NUMBERS = {
 @pytest.mark.parametrize(("dtype", "numbers"), NUMBERS.items(), indirect=["dtype"])
 def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
     x = np.zeros((1, 1), dtype)
-    scalars = list(itertools.product(numbers, SCALARS.values()))
+    scalars = [*itertools.product(numbers, SCALARS.values())]
     # Python's numbers, and NumPy's of 64 bits, have no type of their own.
     free = [number for number in numbers if np.asarray(number).dtype in WIDE]
     uses = [*scalars, *itertools.product(free, FILLED)]
@@ -343,11 +338,10 @@ def test_a_number_takes_the_type_of_the_tensor(dtype, numbers):
     def results(uses):
         return [call(x, number) for number, call in uses]
 
-    program = jax.jit(partial(results, uses))
     # Fault: NumPy's warning about a number past the largest float is seen.
     found = results(scalars)
     with np.errstate(over="ignore"):
-        found += program()
+        found += jax.jit(partial(results, uses))()
         for one, (number, _) in zip(found, scalars + uses, strict=True):
             value = getattr(number, "value", number)
             exact = float(value) if jnp.issubdtype(dtype, np.floating) else value
@@ -448,9 +442,9 @@ def test_a_new_number_compiles_nothing(name):
 
 
 def test_wrong_float_attributes():
+    text = "X is ...; it must be a real number that a floating-point type holds"
     others = "1", True, None, np.timedelta64(1, "s")
     for value in (1j, np.complex64(1j), HUGE, -HUGE, *others):
-        text = "X is ...; it must be a real number that a floating-point type holds"
         assert_refused("AS_REAL", text, public(as_real), "X", value)
     for value in (np.int8(1), np.float16(1), int(np.finfo(float).max)):
         assert as_real("X", value) is value
@@ -481,7 +475,7 @@ def test_wrong_integers(operator, name, call):
     refused(f"{name} is about 2^16609; it must be an ", call, HUGE)
     if name in (BEGIN, END):  # bounds may be traced, or None
         return
-    if operator != NONZERO:
+    if operator != "NONZERO_COORDINATES":
         refused(f"{name} {static} NoneType", call, None, error=TypeError)
     text = f"{name} is traced;...Close over it, or name it in jax.jit's static_arg"
     refused(text, jax.jit(call), 1, error=TypeError)
@@ -514,8 +508,7 @@ def test_integers_and_sequences_of_integers():
         assert as_integer("size", value) == value
     (symbol,) = export.symbolic_shape("n")
     numbers = np.int64(1), jnp.int32(2), symbol
-    given = [1, 0], np.array([0, 2], np.uint8), (), range(1, -1, -1), numbers
-    for values in given:
+    for values in [1, 0], np.array([0, 2], np.uint8), (), range(1, -1, -1), numbers:
         found = as_sizes("StartPadding", values)
         assert found == tuple(values)
         assert all(type(n) in (int, type(symbol)) for n in found)

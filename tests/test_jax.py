@@ -6,6 +6,7 @@ this JAX lacks. The table in `dmljax._jax` has the names.
 
 import ast
 import functools
+import itertools
 import re
 import sys
 from types import SimpleNamespace
@@ -103,7 +104,7 @@ def imports_of(tree):
 def undocumented_names(tree):
     """The names of JAX in a file that no page has."""
     names = imports_of(tree)
-    used = set(names.values())
+    used = {*names.values()}
     for node in ast.walk(tree):
         if not isinstance(node, ast.Attribute):
             continue
@@ -211,18 +212,16 @@ ERRORS = {
     ("manual axes", "mapped"): (ValueError, "xpected cotangent type"),
 }
 for name in NEEDED:
-    ERRORS[name, "automatic"] = (
-        NotImplementedError,
-        f"no {_jax.UNDOCUMENTED[name]}, wh",
-    )
+    text = f"no {_jax.UNDOCUMENTED[name]}, wh"
+    ERRORS[name, "automatic"] = (NotImplementedError, text)
+# Where nothing is simulated, the kernel runs as code per thread, too.
+per_thread = ["kernel"] * (not blocks.SIMULATED)
 if _jax.code_per_thread() is not None:
     USES["kernel per thread"] = lambda: launches(by_kernel, X)
     ERRORS["devices", "kernel per thread"] = (DescriptorError, "num_devices")
-    for name in PER_THREAD:
-        ERRORS[name, "kernel per thread"] = (DescriptorError, LACKS)
-if not blocks.SIMULATED:  # then the kernel runs as code per thread, too
-    for name in PER_THREAD:
-        ERRORS[name, "kernel"] = (DescriptorError, LACKS)
+    per_thread.append("kernel per thread")
+for case in itertools.product(PER_THREAD, per_thread):
+    ERRORS[case] = (DescriptorError, LACKS)
 # The names that a program reads when it is made. Each takes seconds, because everything
 # is compiled again. We hide names together if the same use fails without each.
 ALONE = ("devices", "manual axes")
@@ -242,7 +241,7 @@ def hide(monkeypatch):
     """A function that hides a name of the table."""
 
     def hide(*names):
-        names += tuple(SECOND[name] for name in names if name in SECOND)
+        names += tuple(map(SECOND.get, names))
         read = _jax._read
         monkeypatch.setattr(
             _jax, "_read", lambda n, x: read(n, None if n in names else x)

@@ -150,14 +150,16 @@ def test_where_files_are_written(capsys, folder):
 def test_lines_about_files(capsys, folder):
     pytest.importorskip("PIL")
     (folder / "in").mkdir()
-    commands = [save("r", "in/r.bin")]
-    commands += [save("r", f"r.{end}", dimensions=[2, 3]) for end in ("npy", "png")]
-    names = files(holding(zeros("FLOAT32", 6), *commands))
+    images = [save("r", path, dimensions=[2, 3]) for path in ("r.npy", "r.png")]
+    names = files(holding(zeros("FLOAT32", 6), save("r", "in/r.bin"), *images))
     assert command_line.main(["run", *names, "--no-clobber"]) == 0
     # Fault: the temporary files stay, because they are linked and not renamed.
     assert sorted(os.listdir()) == ["in", "m0.json", "r.npy", "r.png"]
-    summaries = "in/r.bin (24 raw bytes)", "r.npy (FLOAT32 {2,3})", "r.png (3 x 2)"
-    assert capsys.readouterr().err == "".join(f"wrote {each}\n" for each in summaries)
+    assert capsys.readouterr().err.splitlines() == [
+        "wrote in/r.bin (24 raw bytes)",
+        "wrote r.npy (FLOAT32 {2,3})",
+        "wrote r.png (3 x 2)",
+    ]
 
 
 def test_no_file_is_written_twice(capsys):

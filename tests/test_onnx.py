@@ -113,7 +113,8 @@ def rows_of_compress():
     square = np.array([[1, 0], [1, 1]]) > 0
     yield dox.compress(X, square, axis=0), X[[0, 2]]
     yield dox.compress(X, np.True_, axis=0), X[:1]
-    filled = dox.compress(X, X[:, 0] > 3, 0, size=2, fill_value=np.float32([7]))
+    fill = np.float32([7])
+    filled = dox.compress(X, X[:, 0] > 3, axis=0, size=2, fill_value=fill)
     yield filled, np.float32([X[1], [7] * 4])
     yield dox.compress(jnp.full(4, 7), square, size=4), np.array([7, 7, 7, 0])
 

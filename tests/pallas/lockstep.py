@@ -98,10 +98,8 @@ class Memory:
         offset = np.broadcast_to(offset + self.start, self.threads.shape)
         offset = offset.astype(np.int64)  # past 2^63, it is before the memory
         place = self.row * self.size + offset
-        wrong = (offset < 0) | (offset > self.size - elements)
-        if elements > 1:
-            wrong |= place % elements != 0
-        return place, wrong
+        leaves = (offset < 0) | (offset > self.size - elements)
+        return place, leaves | (place % elements != 0)
 
 
 class Threads:
@@ -194,14 +192,7 @@ class Threads:
 
 
 def launch_threads(
-    kernel,
-    *operands,
-    programs,
-    warps,
-    outputs,
-    shared,
-    posts,
-    **static,
+    kernel, *operands, programs, warps, outputs, shared, posts, **static
 ):
     """Returns the outputs of a kernel: `_launch.launch_threads` on a CPU."""
 

@@ -115,7 +115,6 @@ def test_a_fragment_runs(block, folder):
     names = {"jax": jax, "jnp": jnp, "dml": dmljax}
     names["everywhere"] = jax.NamedSharding(mesh, jax.P())
     names |= dict.fromkeys("qkv", jnp.ones((1, 8, 2, 64), "bfloat16"))
-    leaves = []
     if "flax" in block:
         nnx, optax = map(pytest.importorskip, ("flax.nnx", "optax"))
         conv = nnx.Conv(1, 8, (3, 3), padding="VALID", rngs=nnx.Rngs(0))
@@ -123,7 +122,7 @@ def test_a_fragment_runs(block, folder):
         names |= {"nnx": nnx, "conv": conv, "network": conv, "optimizer": optimizer}
         names["x"] = x = jnp.arange(40.0).reshape(2, 4, 5, 1)
         exec(block, names)
-        leaves = jax.tree.leaves(nnx.state((conv, optimizer)))
+        arrays = nnx.state((conv, optimizer))
         if "conv(x)" in block:
             wide = np.pad(x, [(0, 0), (1, 1), (1, 1), (0, 0)], "reflect")
             np.testing.assert_array_equal(names["x"], wide)
@@ -135,10 +134,10 @@ def test_a_fragment_runs(block, folder):
         exec(block.split("; ")[1].split("\n")[0], names)
         exec(block, names)
         arrays = eqx.filter((names["network"], names["state"]), eqx.is_array)
-        leaves = jax.tree.leaves(arrays)
     elif "NVIDIA" in block:
-        on_gpu = jax.default_backend() == "gpu"
-        exec(block if on_gpu else block.replace("cudnn", "xla"), names)
+        if jax.default_backend() != "gpu":
+            block = block.replace("cudnn", "xla")
+        exec(block, names)
     else:
         converts = importlib.util.find_spec("jax2onnx")
         function = re.search(r"^def .*?\n\n", block, re.M | re.S)[0]
@@ -147,7 +146,7 @@ def test_a_fragment_runs(block, folder):
         # A call in the same process.
         assert names["attend"](jnp.ones((4, 4)))[0].tolist() == [1, 0, 0, 0]
     if "everywhere" in block:
-        assert {len(leaf.devices()) for leaf in leaves} == {2}
+        assert {len(leaf.devices()) for leaf in jax.tree.leaves(arrays)} == {2}
 
 
 KEY = jax.random.key(0)
