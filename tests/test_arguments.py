@@ -226,8 +226,8 @@ def test_arrays_of_numpy_become_32_bits(wide):
 
 
 def test_limits_of_narrow_types():
-    hot = partial(one_hot, values=VALUES, size=3)
-    assert_same(hot(INDICES.astype(np.int64)), hot(INDICES))
+    wide = INDICES.astype(np.int64)
+    assert_same(one_hot(wide, VALUES, size=3), one_hot(INDICES, VALUES, size=3))
     assert padding(np.array([1e300, -1e300]), (0,), (0,)).tolist() == [np.inf, -np.inf]
     assert padding(np.zeros(0, np.int64), (1,), (0,)).dtype == np.int32
 
@@ -236,12 +236,12 @@ def test_limits_of_narrow_types():
 def test_integers_that_do_not_fit_in_32_bits(value):
     array = np.full((2, 1), value)
     array[0] = 1
+    kind = array.dtype.name.upper()
     for operator, argument, right, call in PLACES.values():
         if right.ndim == 0 or argument.startswith("tensor"):
             continue
-        kind = "INT32" if abs(value) < 2**62 else "UINT32"
-        text = f"{argument} has an element {value}, which {kind} does not hold. "
-        text += f"{array.dtype.name.upper()} needs"
+        text = f"{argument} has an element {value}, which {kind[:-2]}32 does not hold. "
+        text += f"{kind} needs"
         assert_refused(operator, text, call, array)
         assert_refused(operator, text, jax.jit(partial(call, array)))
     assert_refused("PADDING", f"x (InputTensor) has an element {value}", pad, value)
@@ -318,7 +318,6 @@ NUMBERS = {
     "int4": [-8, np.True_],
     "int8": [3.0, jnp.asarray(False)],
     "uint8": [255, np.array(7), np.float64(7)],
-    "int32": [2**31 - 1],
     "uint32": [2**32 - 1],
     "bool": [True, 0, 1.0],
     "float64": [0.1, -int(np.finfo(np.float64).max)],
@@ -374,13 +373,14 @@ def test_numbers_that_the_type_does_not_hold(dtype, numbers, text):
             continue
         with pytest.raises(DescriptorError) as raised:
             call(x, number)
-        assert f"{name} " in str(raised.value)
-        assert text.format(number) in str(raised.value)
-        assert ").astype" not in str(raised.value)  # value (Value).astype is no code
+        message = str(raised.value)
+        assert f"{name} " in message
+        assert text.format(number) in message
+        assert ").astype" not in message  # value (Value).astype is no code
 
 
 def test_integers_of_numpy_that_do_not_fit():
-    x = np.zeros((1, 1), np.int32)
+    x = np.zeros((1, 1), "i")
     for value, call in itertools.product((2**40, 2**63), CALLS):
         with pytest.raises(DescriptorError, match=f" is {value}; INT32 holds -2147"):
             call(x, np.uint64(value))
@@ -407,20 +407,19 @@ def test_a_float_saturates(dtype, x64):
     x = np.zeros((1, 1), dtype)
     fills = [*FLOATS, -1 + 2j, 300.5 - 1j]
 
-    def fill_all(values, number=lambda value: value):
-        found = [padding_value(x, number(value)) for value in values[: len(FLOATS)]]
-        return found + [call(x, number(v)) for call in CASTS for v in values]
+    def fill_all(values):
+        found = [padding_value(x, value) for value in values[: len(FLOATS)]]
+        return found + [call(x, v) for call in CASTS for v in values]
 
     expected = [oracles.cast_padding_value(np.real(v), dtype) for v in fills]
     expected = expected[: len(FLOATS)] + expected * len(CASTS)
-    literals = partial(fill_all, fills)
-    for run in (
-        literals,
-        jax.jit(literals),
-        lambda: jax.jit(fill_all)(fills),
-        lambda: fill_all(fills, jnp.asarray),
+    for found in (
+        fill_all(fills),
+        jax.jit(partial(fill_all, fills))(),
+        jax.jit(fill_all)(fills),
+        fill_all([*map(jnp.asarray, fills)]),
     ):
-        assert [np.asarray(y)[0, -1] for y in run()] == expected
+        assert [np.asarray(y)[0, -1] for y in found] == expected
 
 
 @pytest.mark.parametrize("name", SCALARS)

@@ -59,13 +59,11 @@ def test_errors_that_no_argument_causes():
         (DescriptorError("PAD: it is wrong."), "PAD: it is wrong."),
         (ArgumentTypeError("it is wrong."), "REFUSE: it is wrong."),
     ):
-        with pytest.raises((TypeError, DescriptorError)) as raised:
-            public(public(refuse))(error)
-        assert str(raised.value) == text
         # A fault that a test once missed: a class above the package's own was named.
-        with pytest.raises((TypeError, DescriptorError)) as raised, naming("REFUSE"):
-            refuse(error)
-        assert str(raised.value) == text
+        for call in (public(public(refuse)), naming("REFUSE")(refuse)):
+            with pytest.raises((TypeError, DescriptorError)) as raised:
+                call(error)
+            assert str(raised.value) == text
     function = dmljax.padding
     assert pickle.loads(pickle.dumps(function)) is function
     assert list(inspect.signature(function).parameters)[:2] == ["x", "start_padding"]
@@ -101,21 +99,13 @@ def no_member(kind, value, text):
 def test_members_of_enums():
     for value in (PaddingMode.EDGE, 1, np.int64(1), np.uint8(1)):
         assert as_member("X", value, PaddingMode) is PaddingMode.EDGE
-    no_member(DataType, "FLOAT32", "UNKNOWN, FLOAT32,...INT4. Write DataType.FLOAT32.")
     no_member(DataType, PaddingMode.EDGE, "is <PaddingMode.EDGE: 1>; it must be one of")
     no_member(FeatureLevel, "6_4", "V1_0,...V6_4. Write for example FeatureLevel.V6_4.")
-
-
-MODES = "it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP. Write "
-
-
-def test_wrong_modes():
-    for value in (True, np.True_, 5, 1.0, None, "mean", DataType.FLOAT32):
-        text = f"is {value!r}; {MODES}for example PaddingMode.WRAP."
-        no_member(PaddingMode, value, text)
-    no_member(PaddingMode, np.timedelta64(1, "s"), f"is np.timedelta64(1,'s'); {MODES}")
-    no_member(PaddingMode, HUGE, f"is about 2^16609; {MODES}")
-    no_member(PaddingMode, "mirror", f"is 'mirror'; {MODES}PaddingMode.REFLECTION.")
+    modes = "it must be one of CONSTANT, EDGE, REFLECTION, SYMMETRIC, WRAP. Write "
+    no_member(PaddingMode, np.True_, f"is {np.True_!r}; {modes}for example PaddingMode")
+    no_member(PaddingMode, np.timedelta64(1, "s"), f"is np.timedelta64(1,'s'); {modes}")
+    no_member(PaddingMode, HUGE, f"is about 2^16609; {modes}")
+    no_member(PaddingMode, "mirror", f"is 'mirror'; {modes}PaddingMode.REFLECTION.")
 
 
 def test_symbolic_sizes():
@@ -137,7 +127,6 @@ def test_symbolic_sizes():
     [
         (as_python, 2**128 - 1, str(2**128 - 1)),
         (as_python, 2**128, "about 2^128"),
-        (as_python, -HUGE, "about -2^16609"),
         (as_python, [HUGE], "too long to show (of type list)"),
         (as_python, np.eye(2), "array([[1., 0.], [0., 1.]])"),
         (as_python, "a" * 60, f"'{'a' * 56}... (62 characters)"),

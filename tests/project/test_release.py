@@ -41,9 +41,8 @@ def test_lists_of_names_are_complete():
     readme = re.search(r"documents them:\n(.*?)\. ", TEXTS["README.md"], re.S)
     assert names(functions) == names(readme[1]) <= set(OPERATORS)
     assert names(parts) == of_a_result | {"nonzero_coordinates"}
-    one, two, three, *_ = section("CHANGELOG.md", r"0.2.0 (unreleased)").split("\n- ")[
-        1:
-    ]
+    news = section("CHANGELOG.md", "0.2.0 (unreleased)")
+    _, one, two, three, *_ = news.split("\n- ")
     assert names(one) == names(parts) - {"count", "coordinates"}
     assert names(two.split(".\n")[0]) >= set(dmljax.numpy.__all__)
     assert names(three) == set(dmljax.onnx.__all__)
@@ -69,9 +68,8 @@ def test_the_versions_of_python_and_jax_agree():
     assert f"| {jax_version} or later | {jax_version}, " in jax_row
     assert set(re.findall(r"3\.\d+", python)) == set(pythons)
     assert f'\nOLDEST, NEWEST = "{pythons[0]}", "{pythons[-1]}"\n' in NOXFILE
-    assert (
-        PROJECT["tool"]["ruff"]["target-version"] == f"py{pythons[0].replace('.', '')}"
-    )
+    target = PROJECT["tool"]["ruff"]["target-version"]
+    assert target == f"py3{minors[0]}"
 
 
 def test_sentences_have_the_figures_and_versions_of_the_ledger():
@@ -255,9 +253,7 @@ def test_lines_stay(path):
     """Faults: a dependency or an option is lost; another branch, one more right."""
     lines = [line.strip() for line in (ROOT / path).read_text().split("\n")]
     assert {*STAYS[path].strip().split("\n")} - {*lines} == set()
-    rights = [
-        line for line in lines if re.search(": write|ignore_errors|-on-error", line)
-    ]
+    rights = filter(re.compile(": write|ignore_errors|-on-error").search, lines)
     assert {*rights} <= {*STAYS[path].split("\n")}
 
 
@@ -337,12 +333,10 @@ def recorded(session, folder, *posargs, files=(), licence="Apache-2.0", printed=
 
 
 def of_a_wheel():
-    info = "dmljax-1.dist-info"
-    files = "METADATA", "RECORD", "WHEEL", "entry_points.txt", "licenses/LICENSE"
-    names = {"dmljax/py.typed", *(f"{info}/{name}" for name in files)}
-    return names | {
-        str(path.relative_to(ROOT)) for path in (ROOT / "dmljax").rglob("*.py")
-    }
+    files = "METADATA RECORD WHEEL entry_points.txt licenses/LICENSE"
+    names = {f"dmljax-1.dist-info/{name}" for name in files.split()}
+    modules = (ROOT / "dmljax").rglob("*.py")
+    return names | {"dmljax/py.typed", *(str(x.relative_to(ROOT)) for x in modules)}
 
 
 @pytest.mark.parametrize("name", dict.fromkeys(re.findall(r"^\w+", RUNS, re.M)))
