@@ -89,7 +89,8 @@ def public(called: T) -> T:
             return function(*args, **kwargs)
         except (ArgumentError, TypeError):
             # For an unknown keyword, `_check_keywords` raises a better error than
-            # Python's. Otherwise the caught error is raised again. `naming` names both.
+            # Python's. Otherwise the caught error is raised again. Either error passes
+            # through `naming`, which puts the name in front.
             with naming(name):
                 _check_keywords(function, kwargs)
                 raise
@@ -153,9 +154,9 @@ def require_same(
 ) -> None:
     """Requires the same value for each name.
 
-    `what` says what the values are, such as "sizes". If the names are tensors of a
-    descriptor, `remedy` is None. Otherwise they are arrays, as a caller writes them,
-    and `remedy` ends the message.
+    `what` says what the values are, such as "sizes". With ``remedy=None``, the names
+    are tensors of a descriptor, written Tensor 'Name'. Otherwise they are written as
+    given, and `remedy`, which may be empty, ends the message.
     """
     first = next(iter(values), "")  # there may be no tensors
     for name, value in values.items():
@@ -172,7 +173,7 @@ def require_same(
 
 
 def is_number_of(value: Any, enum_type: Any) -> bool:
-    """Whether `value` is the plain number of a member, if the type is an enum."""
+    """Whether `value` is the plain number of a member of an enum."""
     # A bool, a member of another enum and a timedelta64 are integers for `isinstance`,
     # but mean something else.
     is_integer = isinstance(value, (int, np.integer))
@@ -187,7 +188,7 @@ def as_member(name: str, value: Any, enum_type: Any) -> Any:
         return value
     if is_number_of(value, enum_type):
         return enum_type(int(value))
-    # A string is refused, but a caller who writes the name of a member is told how.
+    # A string is refused. If it names a member, the message shows this member.
     names = list(enum_type.__members__)
     written = value.upper() if isinstance(value, str) else ""
     meant = getattr(enum_type, "OTHER_NAMES", {}).get(written, written)
@@ -242,8 +243,8 @@ def show(value: Any) -> str:
 def shortened(text: str, most: int | None = 60) -> str:
     r"""Escapes what could control a terminal, and cuts a text of more than `most`.
 
-    Names and values in messages come from files by anybody. The beginning and the
-    length of a long text are left.
+    Names and values in messages come from files by anybody. Of a long text, the
+    beginning and the length are kept.
 
     >>> shortened("a\x1b[31m\nb"), shortened("\x1b" * 99, 5)
     ('a\\x1b[31m\\nb', '\\x1b\\x1b... (99 characters)')

@@ -214,8 +214,8 @@ parts=None)
         of tokens, the features of a token.
 
         The call can be differentiated in `x` and in `fill_value`. All reads are in
-        range, except with a derivative in `x`: rows past the count then have an index
-        past the end, which ``checkify.index_checks`` reports.
+        range, except with a derivative in `x` and narrow rows: rows past the count then
+        have an index past the end, which ``checkify.index_checks`` reports.
 
         Args:
           x: an array, or a pytree of arrays, of shape ``(*S, ...)``, where S is the
@@ -249,7 +249,8 @@ parts=None)
             name = f"fill_value (of x{path})" if path else "fill_value"
             return as_scalar(name, fill, array.dtype, owner=f"x{path}")
 
-        # With None, the program makes zeros itself: no scalar is sent to the device.
+        # For the default fill, 0, `_take` makes zeros in the program: no scalar is sent
+        # to the device.
         scalars = None
         if not (type(fill_value) is int and fill_value == 0):
             fills = unwrap_array(fill_value)
@@ -574,11 +575,12 @@ def _by_parts(
     other: Array,
     where: Array | None = None,
 ) -> Array:
-    """Calls a function of `_nonzero_rows` for each part; the result has `sizes`.
+    """Calls a function of `_nonzero_rows` for each tensor of a batch, and each part.
 
     It is called as function(x, other, valid, index): `other` has the rows to write, or
-    is the scalar that fills. For example, with `parts=2` an `x` of sizes (6, 5) becomes
-    two parts, (2, 3, 5), and x[4, 2] is element [1, 2] of the second part.
+    is the scalar that fills. The result gets `sizes`. For example, with `parts=2` an
+    `x` of sizes (6, 5) becomes two parts, (2, 3, 5), and x[4, 2] is element [1, 2] of
+    the second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
     searched, parts, _ = nonzero._static
@@ -589,7 +591,7 @@ def _by_parts(
     if searched == ():  # a scalar, which has a column: `x` gets a dimension for it
         x = jnp.expand_dims(x, len(leading))
     if parts is not None:
-        # `x` has the batch first, and then the dimension that we cut.
+        # The dimension of `x` that we cut comes after the batch, as the parts do.
         axis = len(leading) - 1
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
@@ -616,9 +618,9 @@ def _rows_spec(
     if mesh is None:
         return []
     of_x, of_count = map(divided_axes, (x, nonzero.count))
-    # ``take(x)`` has the batch, the parts, K and the row. `x` has the batch, and then
-    # the dimension that is cut into parts: mesh axes that divide this dimension divide
-    # the parts. K stays whole.
+    # ``take(x)`` has the batch, the parts, K and the row. The first dimensions of `x`
+    # are the batch and the dimension that is cut into parts: their mesh axes, or else
+    # the axes of the count, divide the batch and the parts. K stays whole.
     first = [of_x.get(i) or of_count.get(i, ()) for i in range(nonzero.count.ndim)]
     row_rank = len(sizes) - len(first) - 1
     of_row = range(x.ndim - row_rank, x.ndim)
@@ -647,7 +649,7 @@ def _over_mesh(
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is not None:
         sharding = NamedSharding(mesh, PartitionSpec(*spec))
-        run = jax.checkpoint(by_xla(run, mesh, sharding))  # see `read_rows`
+        run = jax.checkpoint(by_xla(run, mesh, sharding))  # see `over_explicit_mesh`
     return run(*operands)
 
 

@@ -4,9 +4,9 @@ For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each 
 20 *elements* has a *row* of 8 values in `x`. We read or write K of these rows, in K
 *slots*. For each slot, `index` has the coordinates of its element, as one array for
 each searched dimension, as in ``x[index]``, and `valid` has a bool. The
-row in an invalid slot is not written. A read reads element 0 for it, and then fills;
-only the derivative of narrow rows reads past the end instead. `jax.vmap` maps the
-functions along a batch.
+row in an invalid slot is not written. For an invalid slot, a read takes element 0, and
+then fills. Only the derivative of narrow rows reads past the end instead. `jax.vmap`
+maps the functions along a batch.
 
 No two valid slots have the same element. So the gradient of a read writes the rows of
 the cotangent into zeros, and the gradient of a write reads rows of the cotangent. JAX
@@ -54,8 +54,8 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     `fill` has the type of `x`, and is broadcast.
     """
     if 0 not in x.shape:
-        # JAX must not save residuals that are sharded over explicit axes: see
-        # `over_explicit_mesh`.
+        # JAX must not save residuals that are sharded over explicit axes
+        # (`over_explicit_mesh`). Under vmap, the index alone may be sharded.
         read = jax.checkpoint(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
@@ -152,8 +152,8 @@ def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """
     inverse = _inverse(x, valid, index)
     has_row = inverse < constant(rows.shape[0], np.uint32)
-    # A read with other roles: we read `rows`, for each element of `x`, by the number of
-    # its row, and fill with the element itself.
+    # A read with swapped roles: the array is `rows`, the index is the slot of each
+    # element, and an element without a slot is filled with itself.
     return read_rows(x=rows, fill=x, valid=has_row, index=(inverse,))
 
 
@@ -173,13 +173,13 @@ def per_row(flags: Array, x: Array) -> Array:
 
 def _inverse(x: Array, valid: Array, index: Index) -> Array:
     """Returns the slot of each element, or `len(valid)` if it has none."""
-    rows = valid.shape[0]
-    no_row = jnp.full(x.shape[: len(index)], constant(rows, np.uint32))
-    return scatter_rows(no_row, lax.iota(np.uint32, rows), valid, index)
+    slots = valid.shape[0]
+    no_slot = jnp.full(x.shape[: len(index)], constant(slots, np.uint32))
+    return scatter_rows(no_slot, lax.iota(np.uint32, slots), valid, index)
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
-    """Returns the index, past the end of `x` for invalid slots.
+    """Returns the index with invalid slots past the end of `x`.
 
     There a scatter writes nothing, and a gather fills. The invalid slots share an
     index, although our scatters promise unique indices: `WRITE_ONCE` says why they may.

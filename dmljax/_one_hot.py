@@ -113,8 +113,8 @@ def _one_hot(
 ) -> Array:
     """Computes ``one_hot``.
 
-    `are_truth_values`: the caller's `values` begin with 0 and 1. `are_known`: they were
-    not traced. In this function they always are.
+    `are_truth_values`: the caller's `values` begin with 0 and 1. `are_known`: the
+    caller's `values` are not traced, which this function can't see.
     """
     if not is_integer(indices.dtype):
         raise ArgumentError(
@@ -166,8 +166,8 @@ def _one_hot(
     # DirectML ignores the elements past the second. JAX can't flatten a matrix that
     # explicit mesh axes divide.
     off, on = jnp.ravel(whole(values, range(values.ndim)))[:2]
-    # Bits have no derivative, which values that the caller traces may need. We measured
-    # only the types of losses.
+    # Bits have no derivative, and a caller may differentiate traced values: only known
+    # values are chosen by bits. It was timed for the types of losses alone.
     if are_known and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)
@@ -259,7 +259,8 @@ class OneHotDesc(OperatorDesc[Array]):
                 f"Axis is {self.axis}; it must be in [0, {rank}), as "
                 f"tensor 'IndicesTensor' has sizes {show(indices)}."
             )
-        # The function would advise jnp.expand_dims.
+        # The function checks this, too, but its advice, jnp.expand_dims, is no use
+        # here.
         if indices[self.axis] != 1:
             raise ArgumentError(
                 f"tensor 'IndicesTensor' has sizes {show(indices)}; its size along "

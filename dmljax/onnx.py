@@ -1,4 +1,4 @@
-"""ONNX's operators on the operators of dmljax: inputs by position, attributes by name.
+"""ONNX's operators by operators of dmljax: inputs by position, attributes by name.
 
 >>> import jax.numpy as jnp
 >>> import dmljax.onnx as dox
@@ -128,7 +128,7 @@ def pad(
         ends[axis] = end + cut_end
         stop = x.shape[axis] - cut_end
         size = stop - cut_start
-        # A mode that repeats elements needs one.
+        # If elements are added, a mode that repeats elements needs one.
         least = int(mode != "constant" and not surely_le(starts[axis] + ends[axis], 0))
         if not decide_le(least, size):
             raise ArgumentError(
@@ -196,8 +196,8 @@ def one_hot(
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
-# Compiled, because jax.debug_nans checks only the results of programs: an index may be
-# NaN, and the result here has integers.
+# An index may be NaN. Compiled, the function passes jax.debug_nans, which checks only
+# the results of programs: here they are integers.
 @compiled()
 def _truncate(index: Array) -> Array:
     """Truncates indices toward zero. NaN becomes an index out of range."""
@@ -284,12 +284,13 @@ def nonzero(
     """
     array = as_array("x", x)
     if isinstance(fill_value, tuple):
-        fills: Any = tuple(map(_as_fill, fill_value)) or None  # a scalar has no fill
+        # The fill () of a scalar becomes None, for the search below.
+        fills: Any = tuple(map(_as_fill, fill_value)) or None
     else:
         fills = _as_fill(fill_value)
-    # We search a scalar as a vector of one element, which has no row in the result.
-    lines = array.reshape(array.shape or (1,))
-    by_dimension = dnp.find_columns("x", lines, size, fills)
+    # We search a scalar as a vector of one element, and cut off its coordinates.
+    searched = array.reshape(array.shape or (1,))
+    by_dimension = dnp.find_columns("x", searched, size, fills)
     return jnp.stack(by_dimension)[: array.ndim]
 
 
@@ -435,7 +436,7 @@ def _as_scalar(argument: str, value: Any) -> Any:
 
 
 def _as_fill(value: Any) -> Array:
-    """Returns an integer for fill columns as a scalar, which may be traced.
+    """Returns a `fill_value`, which may be traced, as a scalar.
 
     Its type is JAX's default integer. An integer that does not fit saturates, which
     changes nothing: the saturated number is out of range as well.
