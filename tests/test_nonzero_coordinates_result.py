@@ -322,17 +322,6 @@ def test_a_second_call_sends_nothing_to_the_device():
     assert_same(found, wanted)
 
 
-def test_vmap_of_a_gradient():
-    x = numbers(4, 8, 2)
-
-    def loss(x, mask):
-        return (find(mask, size=3).take(x) ** 2).sum() / 2
-
-    read = (BATCH > 0) & (BATCH.cumsum(1) <= 3)
-    found = jax.jit(jax.vmap(jax.grad(loss)))(x, BATCH)
-    assert_same(found, np.where(read[..., None], x, 0))
-
-
 # SEVERAL DEVICES
 
 
