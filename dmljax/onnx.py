@@ -1,4 +1,4 @@
-"""ONNX's operators by operators of dmljax: inputs by position, attributes by name.
+"""ONNX's operators, built on dmljax's: inputs by position, attributes by name.
 
 >>> import jax.numpy as jnp
 >>> import dmljax.onnx as dox

@@ -233,6 +233,12 @@ def test_a_wrong_command_line(arguments, message, capsys):
     rejects(capsys, arguments, message)
 
 
+def test_an_error_of_400_characters_is_whole(capsys):
+    resources = {letter * 50: zeros("INT8", 1) for letter in "abcdefgh"}
+    source = padding_model() | {"resources": resources}
+    rejects(capsys, ["run", *files(source)], "'" + "h" * 50 + "'")
+
+
 # Text on the terminal
 
 

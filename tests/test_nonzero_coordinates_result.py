@@ -429,9 +429,10 @@ def test_flags_over_explicit_axes():
 
 @needs_devices
 def test_parts_over_two_mesh_axes():
-    mask = jax.device_put(MASK, sharding_of("2x2", P(("a", "b")), AxisType.Explicit))
-    text = "parts is 2; it must be a multiple of 4, the number of devices"
-    assert_refused("NONZERO_COORDINATES", text, find, mask, parts=2)
+    sharding = sharding_of("2x2", P(("a", "b")), AxisType.Explicit)
+    mask = jax.device_put(np.ones(12), sharding)
+    text = "parts is 6; it must be a multiple of 4, the number of devices"
+    assert_refused("NONZERO_COORDINATES", text, find, mask, parts=6)
 
 
 @needs_devices
