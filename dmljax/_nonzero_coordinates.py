@@ -89,9 +89,8 @@ def nonzero_coordinates(
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does
         not divide the first size, or is no multiple of the number of devices over which
-        explicit axes shard it, if `x` has
-        more than 2^32 - 1 elements, or if `implementation` is unknown, or is "pallas"
-        where no kernel can run.
+        explicit axes shard it, if `x` has more than 2^32 - 1 elements, or if
+        `implementation` is unknown, or is "pallas" where no kernel can run.
       TypeError: if `x` is not an array, or if `columns`, `fill`, `parts` or `size` is
         not an integer.
 

@@ -1,9 +1,8 @@
 """The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
 
 Row r is *valid* if r is less than the count. The methods ask the count, and never the
-coordinates, whether a row is valid. So they work whatever `fill` the search has written
-into the other rows.
-`_nonzero_rows` reads and writes the rows of arrays.
+coordinates, whether a row is valid. So they work for any `fill`, which the search
+writes into the other rows. `_nonzero_rows` reads and writes the rows of arrays.
 """
 
 from __future__ import annotations

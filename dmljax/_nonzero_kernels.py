@@ -64,15 +64,15 @@ def choose_kernel(
     With implementation="pallas", a kernel that can't run is an error.
     """
     is_asked = implementation == "pallas"
+    arrays = types_of(context)
     if not is_asked:
         fewest = DEFAULT_MIN_ELEMENTS.get(platform)
         # An exported program may run on an older GPU.
         if implementation == "xla" or fewest is None or is_exported(context):
             return None
-        sizes = [array.size for array in types_of(context)]
+        sizes = [array.size for array in arrays]
         if not any(isinstance(n, int) and n >= fewest for n in sizes):
             return None
-    arrays = types_of(context)
     # By default the kernel runs where it was tested: on GPUs from Hopper on. A kernel
     # that is asked for may run on GPUs from Ampere on: not before JAX 0.11.2, whose
     # Mosaic GPU was the first to start kernels without instructions of Hopper.
@@ -106,7 +106,7 @@ def choose_kernel(
         if kernel is not None:
             return kernel
         problem = (
-            f"its kernel can't count the elements or rows of sizes "
+            "its kernel can't count the elements or rows of sizes "
             f"{show(arrays[0].shape)}"
         )
     if is_asked:

@@ -3,10 +3,10 @@
 For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each of the
 20 *elements* has a *row* of 8 values in `x`. We read or write K of these rows, in K
 *slots*. For each slot, `index` has the coordinates of its element, as one array for
-each searched dimension, as in ``x[index]``, and `valid` has a bool. The
-row in an invalid slot is not written. For an invalid slot, a read takes element 0, and
-then fills. Only the derivative of narrow rows reads past the end instead. `jax.vmap`
-maps the functions along a batch.
+each searched dimension, as in ``x[index]``, and `valid` has a bool. The row in an
+invalid slot is not written. For an invalid slot, a read takes element 0, and then
+fills. Only the derivative of narrow rows reads past the end instead. `jax.vmap` maps
+the functions along a batch.
 
 No two valid slots have the same element. So the gradient of a read writes the rows of
 the cotangent into zeros, and the gradient of a write reads rows of the cotangent. JAX
@@ -16,7 +16,7 @@ otherwise *narrow*.
 
 The *inverse index* has the slot of each element, or none. For example, if two slots
 read elements 2 and 0 of four, the inverse index is [1, none, 0, none]. For wide rows,
-the gradient of a read shall be a gather: each element reads the cotangent of its slot.
+the gradient of a read should be a gather: each element reads the cotangent of its slot.
 JAX transposes a tangent to get the gradient, and transposes a scatter to a gather. So
 the tangent is a scatter: each element writes its tangent into its slot.
 

@@ -31,7 +31,7 @@ from dmljax._types import Outputs, as_bits, constant, index_mode
 # have no entry.
 Pads = tuple[int, ...]
 # Many slices compile slowly: `join` makes slices if a strip has at most 8 times the
-# size of the axis.
+# size of the axis, and `_runs` if it has at most 8 periods.
 MAX_UNROLLED = 8
 
 
@@ -404,32 +404,32 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
 
 
 def adjoint(
-    cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode, join: bool = False
+    cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode, cut: bool = False
 ) -> Outputs:
     """Adds the strips of the cotangent to its inside, axis by axis.
 
     CONSTANT drops the strips. By default each strip is extended by zeros to the size of
-    the inside, and XLA adds all strips in one loop. With `join`, we add the strips to
-    pieces of the inside, and join the pieces.
+    the inside, and XLA adds all strips in one loop. With `cut`, we cut the inside into
+    pieces, add the strips to them, and join the pieces.
     """
     axes = padded_axes(cotangent.ndim, start, end)
     # Each order is the faster one for its sums.
-    for axis, before, after in axes if join else reversed(axes):
+    for axis, before, after in axes if cut else reversed(axes):
         size = cotangent.shape[axis] - before - after
-        cut = functools.partial(lax.slice_in_dim, cotangent, axis=axis)
-        total = cut(before, before + size)
+        part = functools.partial(lax.slice_in_dim, cotangent, axis=axis)
+        total = part(before, before + size)
         # The first coordinate of each strip, counted from the inside, and its end.
         strips = [(-before, 0), (size, size + after)]
         if mode is PaddingMode.CONSTANT:
             strips = []
-        elif join and mode is not PaddingMode.EDGE:
+        elif cut and mode is not PaddingMode.EDGE:
             strips = [run for strip in strips for run in _runs(*strip, size, mode)]
         summands = [
-            _fold_strip(cut(before + first, before + stop), first, size, axis, mode)
+            _fold_strip(part(before + first, before + stop), first, size, axis, mode)
             for first, stop in strips
             if not surely_le(stop, first)
         ]
-        if join:
+        if cut:
             total = _join_sums(total, summands, axis)
         else:
             for strip, at in summands:
@@ -441,11 +441,12 @@ def adjoint(
 def adjoint_cpu(
     cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode
 ) -> Outputs:
-    """Joins pieces, except along a single axis with strips shorter than the input.
+    """Cuts the inside into pieces, except for short strips along a single axis.
 
-    XLA for CPUs adds zeros to every element, and converts each bfloat16 that it adds.
-    One loop for all sums pays for this only along a single axis, in types of four bytes
-    or more (docs/development/lab_notes.md, "The adjoint of padding on a CPU").
+    Between zeros, XLA for CPUs adds to every element, and converts each bfloat16. One
+    loop for all sums pays for this only along a single axis with strips shorter than
+    the input, in types of four bytes or more (docs/development/lab_notes.md, "The
+    adjoint of padding on a CPU").
     """
     if cotangent.ndim == 1:  # see `pad_cpu`
         row = lax.expand_dims(cotangent, [0])
@@ -457,8 +458,9 @@ def adjoint_cpu(
         surely_le(max(before, after) + 1, cotangent.shape[axis] - before - after)
         for axis, before, after in axes
     )
-    join = are_known(*cotangent.shape, *start, *end) and not in_one_loop
-    return adjoint(cotangent, start=start, end=end, mode=mode, join=join)
+    is_known = are_known(*cotangent.shape, *start, *end)
+    cut = is_known and mode is not PaddingMode.CONSTANT and not in_one_loop
+    return adjoint(cotangent, start=start, end=end, mode=mode, cut=cut)
 
 
 def _runs(first: int, stop: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:

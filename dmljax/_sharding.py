@@ -117,7 +117,7 @@ def over_explicit_mesh(
     run: Form = jax.checkpoint(functools.partial(operator, **static))
     dividing: set[str] = set().union(*operand_axes.values())
     all_explicit = mesh.explicit_axes == mesh.axis_names
-    # Of the calls by parts, each takes one of three ways:
+    # A call by parts takes one of three ways:
     # - all axes are explicit: a shard_map over all, even if none divides the operands;
     # - some axes are automatic: a shard_map over the axes that divide the operands;
     # - some are automatic, and no axis divides the operands: no shard_map.

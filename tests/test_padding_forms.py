@@ -131,6 +131,10 @@ def test_the_adjoint_of_a_cpu(joins, sizes, end, dtype):
     form = partial(ADJOINT.on_platform["cpu"], **pads)
     text = str(jax.make_jaxpr(form)(struct(dtype, *export.symbolic_shape(sizes))))
     assert ["pad[" in text, "concatenate" in text] == [not joins, joins]
+    # Under CONSTANT, there is nothing to add and to join.
+    form = partial(form, mode=PaddingMode.CONSTANT)
+    text = str(jax.make_jaxpr(form)(struct(dtype, *export.symbolic_shape(sizes))))
+    assert "concatenate" not in text
 
 
 @pytest.mark.parametrize("sizes", ["8, n", "0, n, 4"])

@@ -15,7 +15,7 @@ from typing import Any
 from dmljax._arguments import as_integer, as_real, as_sizes
 from dmljax._check import ArgumentError, as_member, as_python
 
-# What converts the value of a field, or refuses it, by the type of the field.
+# The converter of a field's value, by the type of the field. It refuses other values.
 CONVERTERS: dict[Any, Any] = {
     int: as_integer,
     tuple[int, ...]: as_sizes,
