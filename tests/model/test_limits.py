@@ -61,7 +61,7 @@ def test_files(folder):
     for path, message in {
         "long.json": "it has 16777217 bytes. A text may have 16777216;",
         "none.bin": "it cannot be read: No such file or directory.",
-        "a\0b": "it cannot be read: embedded null byte.",
+        "a\0b": "it cannot be read: ",  # Python's reason depends on its version
         ".": no_file,
         "pipe": no_file,
         "/dev/zero": no_file,
