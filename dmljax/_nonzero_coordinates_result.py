@@ -209,12 +209,13 @@ parts=None)
         """Gathers the rows of an array at the coordinates.
 
         Row r is ``x[tuple(coordinates[r])]`` if r is less than the count, and
-        `fill_value` otherwise. The trailing dimensions of `x` form a row: with a mask
-        of tokens, the features of a token.
+        `fill_value` otherwise. The trailing dimensions of `x` form a row: if a mask of
+        tokens was searched, a row has the features of a token.
 
         The call can be differentiated in `x` and in `fill_value`. All reads are in
-        range, except with a derivative in `x` and narrow rows: rows past the count then
-        have an index past the end, which ``checkify.index_checks`` reports.
+        range, with one exception: if the call is differentiated in `x`, and a row has
+        fewer than 16 values, rows past the count have an index past the end, which
+        ``checkify.index_checks`` reports.
 
         Args:
           x: an array, or a pytree of arrays, of shape ``(*S, ...)``, where S is the
@@ -252,8 +253,8 @@ parts=None)
         # to the device.
         scalars = None
         if not (type(fill_value) is int and fill_value == 0):
-            fills = unwrap_array(fill_value)
-            if jax.tree_util.all_leaves([fills]):  # one scalar for every array
+            fills = fill_value
+            if jax.tree_util.all_leaves([unwrap_array(fills)]):  # one for every array
                 fills = jax.tree.map(lambda _: fill_value, arrays)
             _check_tree("fill_value", fills, arrays, " or be a scalar")
             scalars = jax.tree.map_with_path(scalar, arrays, fills)
@@ -521,9 +522,9 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
             )
         raise ArgumentError(text)
     *batch_and_parts, rows, _ = nonzero.coordinates.shape
-    # Without x64 mode, JAX indexes with int32, and would wrap a larger index in
-    # silence. `put` and gradients also use the number of a row as an index. JAX takes
-    # symbolic sizes to be below 2^31.
+    # Without x64 mode, JAX indexes with int32, and would wrap a larger index without an
+    # error. Row r of the result is an index, too, in `put` and in gradients. A symbolic
+    # size needs no check: JAX assumes that it is below 2^31.
     too_many = np.iinfo(jnp.result_type(int)).max + 1
     if any(surely_le(too_many, size) for size in (*x.shape[: len(leading)], rows)):
         raise ArgumentError(
@@ -583,20 +584,21 @@ def _by_parts(
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
     searched, parts, _ = nonzero._static
-    *leading, rows, columns = nonzero.coordinates.shape  # the batch, then the parts
+    *batch_and_parts, rows, columns = nonzero.coordinates.shape
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
     if searched == ():  # a scalar, which has a column: `x` gets a dimension for it
-        x = jnp.expand_dims(x, len(leading))
+        x = jnp.expand_dims(x, len(batch_and_parts))
     if parts is not None:
-        # The dimension of `x` that we cut comes after the batch, as the parts do.
-        axis = len(leading) - 1
+        # In `x`, the dimension that we cut comes right after the batch. So do the parts
+        # in the coordinates: both are the same `axis`.
+        axis = len(batch_and_parts) - 1
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
-        part = lax.broadcasted_iota(integer, (*leading, rows), axis)
+        part = lax.broadcasted_iota(integer, (*batch_and_parts, rows), axis)
         index[0] = index[0] - part * constant(length, integer)
-    for _ in leading:
+    for _ in batch_and_parts:
         function = jax.vmap(function, in_axes=(0, 0 if other.ndim else None, 0, 0))
     return function(x, other, valid, tuple(index)).reshape(sizes)
 
@@ -640,7 +642,7 @@ def _over_mesh(
     spec: Sequence[Any],
     *operands: Any,
 ) -> Array:
-    """Calls `_by_parts`. XLA divides the call over explicit mesh axes.
+    """Calls `_by_parts`. Over explicit mesh axes, JAX lets XLA divide the call.
 
     `spec` has the mesh axes of the result.
     """
@@ -648,7 +650,8 @@ def _over_mesh(
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is not None:
         sharding = NamedSharding(mesh, PartitionSpec(*spec))
-        run = jax.checkpoint(by_xla(run, mesh, sharding))  # see `over_explicit_mesh`
+        # JAX must not save residuals over explicit axes (jax-ml/jax#29162).
+        run = jax.checkpoint(by_xla(run, mesh, sharding))
     return run(*operands)
 
 

@@ -4,30 +4,32 @@ For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each 
 20 *elements* has a *row* of 8 values in `x`. We read or write K of these rows, in K
 *slots*. For each slot, `index` has the coordinates of its element, as one array for
 each searched dimension, as in ``x[index]``, and `valid` has a bool. The row in an
-invalid slot is not written. For an invalid slot, a read takes element 0, and then
-fills. Only the derivative of narrow rows reads past the end instead. `jax.vmap` maps
-the functions along a batch.
+invalid slot is not written. For an invalid slot, a read takes element 0, and replaces
+it by the fill. `jax.vmap` maps the functions along a batch.
 
-No two valid slots have the same element. So the gradient of a read writes the rows of
-the cotangent into zeros, and the gradient of a write reads rows of the cotangent. JAX
-can't know this: its own gradient of a read would add up, value by value. So `_read` and
-`write_rows` each have a custom_jvp. Rows are *wide* if they have 16 values or more, and
-otherwise *narrow*.
+No two valid slots have the same element. So nothing is summed in the gradient of a
+read: each row of the cotangent is placed at its element, and the other elements get
+zeros. JAX can't know this: its own gradient would add up, value by value. So `_read`
+has a custom_jvp, and so has `write_rows`. The tangent of a write is the tangent of `x`,
+with zeros where rows are written, plus the tangents of the rows.
 
-The *inverse index* has the slot of each element, or none. For example, if two slots
-read elements 2 and 0 of four, the inverse index is [1, none, 0, none]. For wide rows,
-the gradient of a read should be a gather: each element reads the cotangent of its slot.
-JAX transposes a tangent to get the gradient, and transposes a scatter to a gather. So
-the tangent is a scatter: each element writes its tangent into its slot.
+There are two ways to place the rows of the cotangent:
 
-| | wide rows | narrow rows |
+- a scatter, whose indices are unique, writes them for *narrow* rows, which have fewer
+  than 16 values. Invalid slots get an index past the end, where nothing is written;
+- a gather by the *inverse index* reads them for *wide* rows. The inverse index has the
+  slot of each element, or none. For example, if two slots read elements 2 and 0 of
+  four, it is [1, none, 0, none]: each element reads the cotangent of its slot. For
+  narrow rows, the inverse index would take longer than the scatter
+  (docs/development/lab_notes.md, "Rows that are written back").
+
+A custom_jvp defines the tangent, and JAX transposes it to get the gradient. A scatter
+transposes to a gather, and a gather to a scatter:
+
+| | narrow rows | wide rows |
 |---|---|---|
-| tangent of a read | scatter by the inverse index | gather of unique indices |
-| gradient of a read | gather by the inverse index | scatter of unique indices |
-
-For narrow rows the inverse index takes longer than the scatter of unique indices
-(docs/development/lab_notes.md, "Rows that are written back"). The tangent of a write is
-the tangent of `x`, with zeros where rows are written, plus the tangents of the rows.
+| tangent of a read | gather of unique indices | scatter by the inverse index |
+| gradient of a read | scatter of unique indices | gather by the inverse index |
 """
 
 import math
@@ -54,8 +56,7 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     `fill` has the type of `x`, and is broadcast.
     """
     if 0 not in x.shape:
-        # JAX must not save residuals that are sharded over explicit axes
-        # (`over_explicit_mesh`). Under vmap, the index alone may be sharded.
+        # JAX must not save residuals over explicit axes (jax-ml/jax#29162).
         read = jax.checkpoint(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
@@ -100,8 +101,7 @@ def _is_wide(x: Array, index: Index) -> bool:
 
 def _gather(x: Array, index: Index, **options: Any) -> Array:
     # With explicit mesh axes, JAX asks how the result is divided. A row is divided as
-    # in `x`, and the slots are not divided. We look for such axes in the mesh, and not
-    # in the type of `x`: under vmap, the index alone may be divided.
+    # in `x`, and the slots are not divided.
     spec = None
     if _has_explicit_axes():
         spec = PartitionSpec(None, *jax.typeof(x).sharding.spec[len(index) :])
@@ -109,6 +109,10 @@ def _gather(x: Array, index: Index, **options: Any) -> Array:
 
 
 def _has_explicit_axes() -> bool:
+    """Whether the mesh has explicit axes.
+
+    We ask the mesh, and not `x`: under vmap, the index alone may be divided.
+    """
     return AxisType.Explicit in get_abstract_mesh().axis_types
 
 

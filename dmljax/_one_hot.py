@@ -1,4 +1,4 @@
-"""ONE_HOT: makes sequences, each off everywhere except at its index."""
+"""ONE_HOT: makes sequences with the value *on* at an index, and *off* elsewhere."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ INDICES = (DataType.INT64, DataType.INT32, DataType.UINT64, DataType.UINT32)
 def one_hot(
     indices: ArrayLike, values: ArrayLike, /, *, size: int, axis: int = -1
 ) -> Array:
-    """Makes sequences along `axis`, each off everywhere except at its index.
+    """Makes sequences along `axis`, each *on* at its index and *off* elsewhere.
 
     ``output[.., i, ..] = on if i == position_of(indices[.., 0, ..]) else off``, where
     off is the first element of `values` and on is the second. ``position_of(index)`` is
@@ -54,7 +54,7 @@ def one_hot(
       indices: (..., 1, ...) of any integer type, of size 1 along `axis`.
       values: an array of any type and shape with at least 2 elements. The first two in
         row-major order are off and on. If `values` is a NumPy array that begins with 0
-        and 1, XLA can fuse the result further, for example into a loss of labels.
+        and 1, XLA can fuse the result further, for example into a cross-entropy.
       size: the number of elements of each sequence, from 1 to 2^31 - 1.
       axis: the dimension of the sequences; a negative axis counts from the end.
 
@@ -140,8 +140,8 @@ def _one_hot(
             f"{VALUES} has sizes {show(values.shape)}; it must have at least 2 "
             "elements, off and on."
         )
-    # With a larger size, `position_of` could wrap around in 32 bits. JAX takes symbolic
-    # sizes to be below 2^31, too.
+    # With a larger size, `position_of` could wrap around for an index that is not
+    # negative. A symbolic size needs no check: JAX assumes that it is below 2^31.
     too_large = isinstance(size, int) and size >= 2**31
     if too_large or not decide_le(1, size):
         raise ArgumentError(f"size is {size}; it must be in [1, 2^31).")
@@ -159,15 +159,15 @@ def _one_hot(
         position.dtype, sizes, axis, out_sharding=sharding
     )
     # If off and on are 0 and 1, we convert the condition: XLA fuses the conversion
-    # further, for example into the mean loss of labels.
+    # further, for example into a mean cross-entropy.
     if are_truth_values:
         return lax.convert_element_type(condition, values.dtype)
     values = drop_weak_type(values)
     # DirectML ignores the elements past the second. JAX can't flatten a matrix that
     # explicit mesh axes divide.
     off, on = jnp.ravel(whole(values, range(values.ndim)))[:2]
-    # Bits have no derivative, and a caller may differentiate traced values: only known
-    # values are chosen by bits. It was timed for the types of losses alone.
+    # `_choose_bits` has no derivative, and a caller may differentiate traced values. So
+    # it is for known values, and for the types of losses, in which we timed it.
     if are_known and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)
@@ -193,8 +193,8 @@ def position_of(index: Array, size: int) -> Array:
 def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
     """Returns where(condition, on, off) of two scalars: off ^ condition * (on ^ off).
 
-    A select of two scalars keeps XLA from its softmax fusion, which the mean loss of
-    smoothed labels needs. These operations on bits allow the fusion.
+    A select of two scalars keeps XLA from its softmax fusion, which a mean
+    cross-entropy of smoothed labels needs. These operations on bits allow the fusion.
     """
     on_bits = as_bits(on)
     off_bits = as_bits(off)

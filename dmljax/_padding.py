@@ -125,8 +125,9 @@ def padding(
         scalar = as_scalar(VALUE, value, x.dtype, cast=True)
     else:
         scalar = None
+        # An unused value must be a number, too. It need not fit the type of `x`.
         if type(value) not in (int, float):
-            as_array(VALUE, value)  # an unused value must be numeric, too
+            as_array(VALUE, value)
     return _padding(x, scalar, start, end, mode)
 
 
@@ -209,10 +210,11 @@ def _transpose(
 
 
 def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
-    """Sums the cotangent over the dimensions along which only `operand` has size 1.
+    """Sums the cotangent to the shape of `operand`.
 
-    For `x` these belong to a batch that only the value has. For the value they may also
-    be axes of the tensor.
+    It sums over each dimension of size 1 in `operand` and a larger size in the
+    cotangent. If `operand` is `x`, this is a batch dimension of the value alone. If
+    `operand` is the value, it may also be an axis of the tensor.
     """
     shape = operand.aval.shape
     broadcast = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
@@ -270,14 +272,13 @@ def _check_mode(desc: PaddingDesc | Padding1Desc, level: FeatureLevel) -> None:
 
 def _evaluate(desc: PaddingDesc | Padding1Desc, *arrays: Array) -> tuple[Array]:
     """Returns the output of either descriptor."""
-    # Only CONSTANT uses the value, but a value of PADDING1 has to fit in every mode.
-    # The value of PADDING is a FLOAT, which saturates.
+    # Only CONSTANT uses the value. But in every mode, the value of PADDING1 has to fit
+    # the tensors' type. The value of PADDING is a FLOAT, which saturates.
     is_float = isinstance(desc, PaddingDesc)
     value = desc.scalar("PaddingValue", desc.padding_value, is_float=is_float)
     mode = desc.padding_mode
     scalar = value if mode is PaddingMode.CONSTANT else None
-    # `padding` would put the operator's name in front of errors, where `Operator` puts
-    # it again.
+    # We don't call `padding`: its errors begin with "PADDING", even under PADDING1.
     return (_padding(*arrays, scalar, desc.start_padding, desc.end_padding, mode),)
 
 

@@ -104,13 +104,15 @@ class PaddingMode(enum.IntEnum):
         return cls.REFLECTION if name == "REFLECT" else cls.__members__.get(name)
 
 
-def fold(size: int, mode: PaddingMode) -> tuple[int, int]:
+def period_and_mirror_sum(size: int, mode: PaddingMode) -> tuple[int, int]:
     """Returns the period of a mode, and the sum of a phase and its mirror image.
 
-    Phase j holds element min(j, mirror_sum - j). For example, SYMMETRIC of size 3
-    repeats elements 0 1 2 2 1 0, with the period 6. Phases 1 and 4 are mirror images:
-    both hold element 1, and their sum is 5. WRAP has no mirror images: all its phases
-    are below size, where the sum of SYMMETRIC gives element j for phase j.
+    For example, SYMMETRIC of size 3 repeats elements 0 1 2 2 1 0, with the period 6.
+    Phases 1 and 4 are mirror images: both hold element 1, and their sum is 5. So phase
+    j holds element min(j, mirror_sum - j).
+
+    WRAP has no mirror images. Its period is `size`, so each phase j is below `size`,
+    and min(j, mirror_sum - j) is j if WRAP has the mirror_sum of SYMMETRIC.
     """
     if mode is PaddingMode.REFLECTION:
         mirror_sum = 2 * size - 2
@@ -138,7 +140,7 @@ def source_index(position: Any, start: int, size: int, mode: PaddingMode) -> Any
     if mode is PaddingMode.EDGE:
         coordinate = lax.sub(position, scalar(start))
         return lax.clamp(scalar(0), coordinate, scalar(size - 1))
-    period, mirror_sum = fold(size, mode)
+    period, mirror_sum = period_and_mirror_sum(size, mode)
     shifted = lax.add(position, scalar(-start % period))  # never negative, for lax.rem
     phase = lax.rem(shifted, scalar(period))
     return lax.min(phase, lax.sub(scalar(mirror_sum), phase))
@@ -350,13 +352,16 @@ def join(
 
 
 def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
-    """Joins a single padded axis, or long runs of a narrow type; otherwise gathers.
+    """Pads by `join` or by `gather_by_table`, whichever is faster on a CPU.
 
-    Joining passes over the array once for each padded axis, and copies runs. Gathering
-    passes once for all axes, and reads an index for each element. We join a single
-    axis, because XLA would fuse a gather into a reduction that follows, and gather the
-    same elements again and again. For a single axis, a gather is faster only between
-    two elementwise operations (docs/development/lab_notes.md, "Padding on a CPU").
+    `join` passes over the array once for each padded axis, and copies blocks that are
+    contiguous in memory. `gather_by_table` passes over it once for all axes, and reads
+    an index for each element. We join
+
+    - a single axis: XLA would fuse a gather into a reduction that follows, and gather
+      the same elements again and again. A gather is faster only between two elementwise
+      operations (docs/development/lab_notes.md, "Padding on a CPU");
+    - several axes, if the blocks are long and the type is narrow.
     """
     if x.ndim == 1:
         # XLA for CPUs joins slices of vectors by masked loads, which touch addresses
@@ -370,15 +375,15 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
         # XLA joined bfloat16 element by element before JAX 0.11.2.
         joins = x.dtype != jnp.bfloat16 or VERSION >= (0, 11, 2)
     else:
-        # For shape (4, 6, 5, 3) whose axes 0 and 2 are padded, a join copies runs of
+        # For shape (4, 6, 5, 3) whose axes 0 and 2 are padded, a join copies blocks of
         # 5 * 3 elements, and a gather copies slices of 3.
         last = axes[-1][0] if axes else x.ndim
-        run, slice_size = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
-        # A join pays off for runs of 224 elements, and not for 64: we chose 96. From 16
-        # elements on, a gather copies slices as blocks, and is as fast.
-        has_runs = are_known(*x.shape[last:]) and run >= 96 and slice_size < 16
+        block, slice_size = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
+        # A join pays off for blocks of 224 elements, and not for 64: we chose 96. From
+        # 16 elements on, a gather copies each slice as a whole, and is as fast.
+        is_long = are_known(*x.shape[last:]) and block >= 96 and slice_size < 16
         # bfloat16 has the kind "V", and is gathered along several axes.
-        joins = has_runs and x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
+        joins = is_long and x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
     if joins:
         along = functools.partial(join, otherwise=gather_by_table)
         return by_axes(along, x, *value, **static, last_first=False)
@@ -413,7 +418,7 @@ def adjoint(
     pieces, add the strips to them, and join the pieces.
     """
     axes = padded_axes(cotangent.ndim, start, end)
-    # Each order is the faster one for its sums.
+    # Pieces are faster from the first axis on, and sums with zeros from the last.
     for axis, before, after in axes if cut else reversed(axes):
         size = cotangent.shape[axis] - before - after
         part = functools.partial(lax.slice_in_dim, cotangent, axis=axis)
@@ -425,7 +430,7 @@ def adjoint(
         elif cut and mode is not PaddingMode.EDGE:
             strips = [run for strip in strips for run in _runs(*strip, size, mode)]
         summands = [
-            _fold_strip(part(before + first, before + stop), first, size, axis, mode)
+            _summand(part(before + first, before + stop), first, size, axis, mode)
             for first, stop in strips
             if not surely_le(stop, first)
         ]
@@ -443,23 +448,22 @@ def adjoint_cpu(
 ) -> Outputs:
     """Cuts the inside into pieces, except for short strips along a single axis.
 
-    Between zeros, XLA for CPUs adds to every element, and converts each bfloat16. One
-    loop for all sums pays for this only along a single axis with strips shorter than
-    the input, in types of four bytes or more (docs/development/lab_notes.md, "The
-    adjoint of padding on a CPU").
+    Without `cut`, a strip is extended by zeros, so XLA for CPUs adds to every element
+    of the inside, and converts each bfloat16 there and back. In return, all sums share
+    one loop. This pays off only along a single axis with strips shorter than the input,
+    in types of four bytes or more (docs/development/lab_notes.md, "The adjoint of
+    padding on a CPU").
     """
     if cotangent.ndim == 1:  # see `pad_cpu`
         row = lax.expand_dims(cotangent, [0])
         (inside,) = adjoint_cpu(row, start=start, end=end, mode=mode)
         return (lax.squeeze(inside, [0]),)
     axes = padded_axes(cotangent.ndim, start, end)
-    is_single = len(axes) == 1 and cotangent.dtype.itemsize >= 4
-    in_one_loop = is_single and all(
-        surely_le(max(before, after) + 1, cotangent.shape[axis] - before - after)
-        for axis, before, after in axes
-    )
     is_known = are_known(*cotangent.shape, *start, *end)
-    cut = is_known and mode is not PaddingMode.CONSTANT and not in_one_loop
+    cut = is_known and mode is not PaddingMode.CONSTANT
+    if cut and len(axes) == 1 and cotangent.dtype.itemsize >= 4:
+        ((axis, before, after),) = axes
+        cut = max(before, after) >= cotangent.shape[axis] - before - after
     return adjoint(cotangent, start=start, end=end, mode=mode, cut=cut)
 
 
@@ -474,7 +478,7 @@ def _runs(first: int, stop: int, size: int, mode: PaddingMode) -> list[tuple[int
 
     A strip of many periods stays whole, for `_sum_of_periods`.
     """
-    period, _ = fold(size, mode)
+    period, _ = period_and_mirror_sum(size, mode)
     if stop - first > MAX_UNROLLED * period:
         return [(first, stop)]
     cuts = {first, stop}
@@ -497,7 +501,7 @@ def _join_sums(total: Array, summands: list[tuple[Array, int]], axis: int) -> Ar
     return lax.concatenate(pieces, axis)
 
 
-def _fold_strip(
+def _summand(
     strip: Array, first: int, size: int, axis: int, mode: PaddingMode
 ) -> tuple[Array, int]:
     """Returns a summand (array, at) for the strip that begins at coordinate `first`.
@@ -511,7 +515,7 @@ def _fold_strip(
         total = strip.sum(axis, keepdims=True, dtype=strip.dtype)
         edge = 0 if surely_le(first, 0) else size - 1
         return total, edge
-    period, mirror_sum = fold(size, mode)
+    period, mirror_sum = period_and_mirror_sum(size, mode)
     # The phase is first % period. JAX can't compare a symbolic remainder with a size:
     # if `first` or first + period is already in [0, period), we take that instead.
     candidates = (first, first + period)
@@ -532,7 +536,7 @@ def _sum_of_periods(
     strip: Array, phase: int, size: int, axis: int, mode: PaddingMode
 ) -> Array:
     """Returns what a strip of any length, from `phase` on, adds to the whole input."""
-    period, mirror_sum = fold(size, mode)
+    period, mirror_sum = period_and_mirror_sum(size, mode)
     # Zeros around the strip make it a whole number of periods.
     periods = -(-(phase + strip.shape[axis]) // period)
     strip = place_in_zeros(strip, axis, phase, periods * period)

@@ -11,7 +11,8 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
 
 - Subnormal numbers are non-zero, on CPUs as well.
 - ``one_hot`` is right for more classes than the type of the indices can count: for 300
-  classes and int8 indices, jax.nn's gives two ones. Floats cause no warning.
+  classes and int8 indices, a row of ``jax.nn.one_hot`` may have two ones. Indices of
+  a floating-point type cause no warning.
 - ``tril`` and ``triu`` take any integer `k`, traced or not.
 - ``pad`` takes Python integers past int32 as `constant_values`, if the array's type
   holds them, and ``reflect_type="even"`` with every mode.
@@ -21,11 +22,12 @@ For all other functions keep jax.numpy. A program that changes ``jnp.argwhere`` 
 
 dmljax refuses:
 
-- other modes of ``pad``, ``reflect_type="odd"``, and the name of a mapped axis in
-  ``one_hot``, by a NotImplementedError;
+- in ``pad``, all modes but constant, edge, reflect, symmetric and wrap, and
+  ``reflect_type="odd"``, by a NotImplementedError;
+- in ``one_hot``, the name of a mapped axis, by a NotImplementedError;
 - in ``compress``, a `fill_value` other than a number or one slice;
-- where x64 mode is off, a Python integer of more than 32 bits. Arrays of NumPy become
-  32 bits, as in jax.numpy;
+- where x64 mode is off, a Python integer past int32, except in `constant_values` (see
+  above). A NumPy array becomes 32 bits, as in jax.numpy;
 - PRNG keys and a traced `num_classes`, by a TypeError;
 - without x64 mode, coordinates along a dimension of more than 2^31 elements.
 
@@ -80,7 +82,7 @@ from dmljax._diagonal_matrix1 import as_diagonal, diagonal_matrix1
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_forms import valid_rows
 from dmljax._nonzero_rows import per_row, read_rows
-from dmljax._one_hot import one_hot as _one_hot
+from dmljax._one_hot import one_hot as directml_one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import (
     PaddingMode,
@@ -161,7 +163,8 @@ def pad(
     Array([2, 1, 2, 3, 2, 1], dtype=int32)
     """
     x = _as_canonical("array", array)
-    # A caller may pass an array by mistake. Its text is compared as a whole.
+    # `mode` may be an array by mistake, and ``array in _MODES`` would compare elements.
+    # So we compare the text.
     if str(mode) not in _MODES:
         raise NotImplementedError(_why_no_mode(mode))
     if str(reflect_type) != "even":
@@ -267,8 +270,9 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
         start, end = [0] * x.ndim, [0] * x.ndim
         start[axis] = starts[axis]
         end[axis] = ends[axis]
-        # We pad both ends with the start's value, and then overwrite the end. One end
-        # after the other would make sizes that may not divide among devices.
+        # We pad both sides with the value of the first side, and then overwrite the
+        # second. Each side by itself would make sizes that may not divide among
+        # devices.
         padded = padding(padded, start, end, value=before[axis])
         not_in_end = is_inside(padded.shape, (0,) * x.ndim, tuple(end))
         padded = jnp.where(not_in_end, padded, after[axis])
@@ -287,8 +291,8 @@ def argwhere(
     Args:
       a: (...) of any type and rank.
       size: the number of rows to return. If there are more non-zero elements, the last
-        are dropped in silence: ``dmljax.nonzero_coordinates`` returns their count as
-        well. None stands for all.
+        ones are dropped without an error. ``dmljax.nonzero_coordinates`` also returns
+        the count of all non-zero elements. None stands for all.
       fill_value: the coordinates in the rows past the count, as in ``nonzero``.
 
     Returns:
@@ -322,8 +326,8 @@ def nonzero(
     Args:
       a: (...) of any type, with at least one dimension.
       size: the number of coordinates to return. If there are more non-zero elements,
-        the last are dropped in silence: ``dmljax.nonzero_coordinates`` returns their
-        count as well. None stands for all.
+        the last ones are dropped without an error. ``dmljax.nonzero_coordinates`` also
+        returns the count of all non-zero elements. None stands for all.
       fill_value: the coordinates past the count: a scalar, or a tuple of one for each
         dimension. None stands for 0.
 
@@ -603,7 +607,9 @@ def take_slices(
     *,
     cut: bool = False,
 ) -> Array:
-    """Returns slices of `values` along `axis` where the condition holds, then fills.
+    """Returns the slices of `values` where the condition holds, followed by fills.
+
+    The slices are those along `axis`.
 
     With ``axis=None``, `values` is flattened. With `cut`, the condition may hold past
     the end of the axis, where there is nothing to return.
@@ -636,7 +642,7 @@ def _gather_slices(
     axis: int,
     rows: int,
 ) -> Array:
-    """Returns the slices of `values` at the first `rows` coordinates, then fills."""
+    """Returns `rows` slices of `values`: those at the coordinates, and then fills."""
     values = jnp.moveaxis(values, axis, 0)
     length, *sizes = values.shape
     check_elements((rows, *sizes))
@@ -652,7 +658,8 @@ def _gather_slices(
     valid = valid_rows(count, rows)
     index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
     integer = jnp.result_type(int)
-    # An index of jax.numpy is signed, and `read_rows` counts to `length`.
+    # `read_rows` gives an invalid row the index `length`, in jax.numpy's signed type of
+    # indices. If `length` does not fit in this type, we slice at unsigned indices.
     if surely_le(np.iinfo(integer).max + 1, length):
         inside = jnp.where(valid, index, np.uint32(0))
         slice_at = functools.partial(lax.dynamic_index_in_dim, values, keepdims=False)
@@ -810,10 +817,10 @@ def _one_hot_classes(index: Array, size: int, axis: int, dtype: np.dtype) -> Arr
     # Here a negative index gives zeros; the operator would count from the last class.
     # -1 as uint32 or uint64 is larger than any class, and as uint8 would be class 255.
     wide = np.uint64 if index.dtype.itemsize == 8 else np.uint32
-    # In an array of NumPy, the operator sees the values 0 and 1 while it is traced, and
-    # chooses its faster formula.
+    # Where `constant` returns a NumPy array, the operator reads 0 and 1 while it is
+    # traced, and chooses its faster formula.
     off_on = constant(np.array([0, 1], dtype), dtype)
-    return _one_hot(index.astype(wide), off_on, size=size, axis=axis)
+    return directml_one_hot(index.astype(wide), off_on, size=size, axis=axis)
 
 
 def as_weak_as(x: AnyArray, result: Array) -> Array:
@@ -823,9 +830,13 @@ def as_weak_as(x: AnyArray, result: Array) -> Array:
 
 @compiled()
 def _weakened(x: Array, result: Array) -> Any:
-    # Of JAX's documented functions, full_like alone gives a weak type, and only to a
-    # scalar. So each element becomes a scalar of the type of `x`.
-    return jnp.vectorize(lambda element: lax.full_like(x, element, shape=()))(result)
+    # JAX has no documented function that gives an array a weak type. But a scalar from
+    # full_like has the weak type of `x`, and vectorize makes such a scalar of each
+    # element.
+    def as_weak_scalar(element: Array) -> Array:
+        return lax.full_like(x, element, shape=())
+
+    return jnp.vectorize(as_weak_scalar)(result)
 
 
 def _cast_or_wrap(array: Array, dtype: np.dtype) -> Array:
@@ -841,9 +852,9 @@ def _as_canonical(argument: str, value: ArrayLike) -> AnyArray:
     """
     array = unwrap_array(value)
     if isinstance(array, (np.ndarray, np.generic)):
-        # JAX narrows these types, which turns 2^32 and 1e-300 into 0. We narrow before
-        # the search, to find the elements that JAX finds. `as_array` would refuse an
-        # integer that does not fit.
+        # Without x64 mode, JAX narrows 64-bit types, which turns 2^32 and 1e-300 into
+        # 0. We narrow before the search, to find the elements that JAX finds.
+        # `as_array` would refuse an integer that does not fit.
         if array.dtype in WIDE:
             with np.errstate(over="ignore"):  # too large a float becomes infinity
                 array = array.astype(jax.dtypes.canonicalize_dtype(array.dtype))
@@ -854,10 +865,10 @@ def _as_canonical(argument: str, value: ArrayLike) -> AnyArray:
 
 
 def _as_operand(argument: str, dtype: np.dtype, value: Any) -> Any:
-    """Returns a number or an array that a compiled function takes.
+    """Returns a number or an array that a compiled function takes, and may convert.
 
-    The function converts it to `dtype`. Only a Python integer past JAX's default type
-    of integers, which JAX refuses, is converted here.
+    JAX refuses a Python integer past its default type of integers. Such an integer is
+    converted to `dtype` here.
     """
     number = as_number(value)
     if number is None:

@@ -119,8 +119,8 @@ def test_a_lone_signal_is_joined_as_a_row_on_a_cpu():
         (True, "4, 6", (1, 2), "float32"),
         (False, "4, n + 6", (1, 2), "bfloat16"),
         (False, "4, 6", (0, 2), "float32"),
-        # Fault: pieces of a symbolic padding.
-        (False, "6, 8", (2, *export.symbolic_shape("7-n", constraints=["n<=7"])), "f4"),
+        # Faults: JAX can't compare 7-n with 1, nor cut pieces of a symbolic size.
+        (False, "9", export.symbolic_shape("7-n", constraints=["n<=7"]), "f4"),
     ],
 )
 def test_the_adjoint_of_a_cpu(joins, sizes, end, dtype):

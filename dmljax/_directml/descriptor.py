@@ -40,10 +40,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
     To describe another operator, write a subclass. Give it the fields of the C struct,
     in the same order and in snake_case, and the class variables below, which the checks
-    read. `evaluate` returns a tuple of the outputs. The type parameter ``Result`` is
-    what a call of the operator returns. `check_rules` has rules that the operator's
-    function lacks. Two kinds of fields are checked by their names: ``value_data_type``
-    must be the type of the output, and a ``.._count`` the length of the lists after it.
+    read. `evaluate` returns a tuple of one output, or a NamedTuple of several. A call
+    of the operator returns the one output, or the NamedTuple: the type parameter
+    ``Result``. `check_rules` has rules that the operator's function lacks. Two kinds of
+    fields are checked by the ends of their names: a ``.._value_data_type`` must be the
+    type of the output, and a ``.._count`` must be the length of each list after it.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
@@ -139,7 +140,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                 if name in tensors
             }
             require_same("data types", types)
-            self._check_copies()
+            self._check_counts_and_types()
             # The outputs' sizes, which follow from the inputs and attributes.
             self.check_rules(level)
             shapes = self.output_shapes(level)
@@ -152,7 +153,7 @@ class OperatorDesc(abc.ABC, Generic[Result]):
                         f"{show(shape)}; both must be the same."
                     )
 
-    def _check_copies(self) -> None:
+    def _check_counts_and_types(self) -> None:
         """Checks the fields that repeat what other fields say: counts and a type."""
         output = self.outputs[0]
         data_type = getattr(self, output).data_type

@@ -102,8 +102,9 @@ class Operator(Generic[Result]):
                 )
             converted = []
             for (name, tensor), array in zip(inputs.items(), arrays, strict=True):
-                # For a 64-bit array, `as_array` would suggest x64 mode, which does not
-                # help if the tensor has 32-bit elements. We compare the types first.
+                # For a 64-bit NumPy array, `as_array` would suggest x64 mode. That does
+                # not help if the tensor has 32-bit elements, so we compare the types
+                # first.
                 if type(array) is np.ndarray and array.dtype in WIDE:
                     _check_type(name, tensor, array.dtype)
                 array = as_array(f"tensor '{name}'", array, strict=True)
