@@ -83,8 +83,8 @@ def nonzero_coordinates(
     Returns:
       A ``NonzeroCoordinates``: the count, () uint32, and the coordinates, (M, N) uint32
       or (K, N) with `size`. With `parts`, counts are (P,), and coordinates are
-      (P, M / P, N) or (P, K, N). A program with coordinates can be differentiated, but
-      coordinates have no derivative.
+      (P, M / P, N) or (P, K, N). In a function that is differentiated, coordinates are
+      constants.
 
     Raises:
       DescriptorError: if `columns`, `fill` or `size` is out of range, if `parts` does
@@ -160,7 +160,7 @@ def _nonzero_coordinates(
         )
     if size is not None:
         # A symbolic size must be at least 1, because JAX can't scatter into an array
-        # that may be empty. It is never too large: for JAX, it is below 2^31.
+        # that may be empty. It is never too large: JAX assumes that it is below 2^31.
         is_known = isinstance(size, int)
         fewest = 0 if is_known else 1
         if not decide_le(fewest, size) or (is_known and size > MAX_ELEMENTS):
@@ -231,10 +231,10 @@ def _division(
 ) -> Division:
     """Says that only the batch is independent, and what to do with other dimensions.
 
-    A row of a tensor depends on all earlier elements. Without `size=`, each device
-    first gathers the flags, which is faster (docs/tutorials/devices.md). With `size=`,
-    XLA divides the form, sends a number for every 32 elements, and replicates the
-    outputs.
+    Each row of coordinates depends on all earlier elements of the tensor. Without
+    `size=`, each device first gathers the flags, which is faster
+    (docs/tutorials/devices.md). With `size=`, XLA divides the work, sends a number for
+    every 32 elements, and replicates the outputs.
     """
     return Division(range(flags.ndim - rank), "gather" if size is None else "replicate")
 

@@ -38,10 +38,9 @@ from dmljax._check import (
     require_same,
     shortened,
     show,
-    surely_le,
 )
 from dmljax._nonzero_forms import valid_rows
-from dmljax._nonzero_rows import add_rows, read_rows, write_rows
+from dmljax._nonzero_rows import add_rows, fits_index, read_rows, write_rows
 from dmljax._sharding import by_xla, divided_axes, explicit_mesh
 from dmljax._types import MAX_ELEMENTS, constant
 
@@ -88,8 +87,9 @@ class NonzeroCoordinates(_Outputs):
 
     ``nonzero_coordinates`` describes the shapes with `size` and `parts`. ``take``
     gathers rows of an array, ``put`` writes rows back, and ``add`` adds rows. Each also
-    takes a pytree of arrays. Call these methods on the result: in ``count, rows =
-    kept``, `rows` is a plain array, and ``rows.take`` is jax.numpy's.
+    takes a pytree of arrays. Call these methods on the result itself: after ``count,
+    coordinates = kept``, `coordinates` is a plain array, and its own ``take`` does
+    something else.
 
     A search never finds an element twice, and the methods rely on this: with repeated
     coordinates, ``put``, ``add`` and the gradient of ``take`` may be wrong. To read at
@@ -254,7 +254,8 @@ parts=None)
         scalars = None
         if not (type(fill_value) is int and fill_value == 0):
             fills = fill_value
-            if jax.tree_util.all_leaves([unwrap_array(fills)]):  # one for every array
+            if jax.tree_util.all_leaves([unwrap_array(fills)]):
+                # A lone scalar fills all arrays.
                 fills = jax.tree.map(lambda _: fill_value, arrays)
             _check_tree("fill_value", fills, arrays, " or be a scalar")
             scalars = jax.tree.map_with_path(scalar, arrays, fills)
@@ -271,14 +272,14 @@ parts=None)
         """Writes rows back to where ``take`` reads them.
 
         Rows past the count are dropped, and so are rows with a false flag in `where`.
-        Here the only number above 25 is copied into the first free slot:
+        Here the only number above 25 is copied into the first free place, a 0:
 
         >>> import jax.numpy as jnp
         >>> import dmljax
         >>> x = jnp.array([30, 0, 20, 0])
-        >>> slots = dmljax.nonzero_coordinates(x == 0, size=2)
+        >>> free = dmljax.nonzero_coordinates(x == 0, size=2)
         >>> large = dmljax.nonzero_coordinates(x > 25, size=2)
-        >>> slots.put(x, large.take(x), where=large.valid)
+        >>> free.put(x, large.take(x), where=large.valid)
         Array([30, 30, 20,  0], dtype=int32)
 
         The call can be differentiated in `x` and in `rows`. Dropped rows have an index
@@ -300,7 +301,7 @@ parts=None)
             `rows` has another type than `x`, or if ``take`` would refuse this result.
           TypeError: if an argument is not an array, or `where` is not bool.
         """
-        return _written(self, "put", x, rows, where)
+        return _put_or_add(self, "put", x, rows, where)
 
     @overload
     def add(
@@ -333,7 +334,7 @@ parts=None)
           DescriptorError: as in ``put``.
           TypeError: as in ``put``, or if `x` is bool.
         """
-        return _written(self, "add", x, rows, where)
+        return _put_or_add(self, "add", x, rows, where)
 
 
 NonzeroCoordinates.__module__ = "dmljax"
@@ -346,7 +347,8 @@ def nonzero_result(outputs: Iterable[Any], static: Any) -> NonzeroCoordinates:
     return result
 
 
-# Compiled: the program holds `rows` as a constant, and no call sends the number.
+# Compiled, so that `rows` is a constant of the program. Otherwise each call would send
+# the number to the device.
 _valid = compiled("rows")(valid_rows)
 
 
@@ -399,7 +401,10 @@ def _arrays(argument: str, tree: Any) -> Any:
 
 
 def _check_tree(argument: str, tree: Any, x: Any, alternative: str = "") -> None:
-    """Requires the structure of `x`. The message ends with the `alternative`."""
+    """Requires that `tree` has the structure of `x`.
+
+    The message ends with the `alternative`.
+    """
     structure: Any = jax.tree.structure(tree, is_leaf=_is_wrapper)
     of_x = jax.tree.structure(x)
     if structure != of_x:
@@ -410,10 +415,10 @@ def _check_tree(argument: str, tree: Any, x: Any, alternative: str = "") -> None
         )
 
 
-def _written(
+def _put_or_add(
     nonzero: NonzeroCoordinates, verb: str, x: Any, rows: Any, where: Any
 ) -> Any:
-    """Returns `x` with `rows`, which the verb "put" writes and "add" adds."""
+    """Puts `rows` into `x`, or adds them: `verb` is "put" or "add"."""
     arrays = _arrays("x", x)
     _check_tree("rows", rows, arrays)
     row_arrays = _arrays("rows", rows)
@@ -424,7 +429,7 @@ def _written(
                 f"where has data type {show(where.dtype)}; it must be bool. "
                 "Write where != 0."
             )
-    return _write(nonzero, arrays, row_arrays, where, verb)
+    return _put_or_add_compiled(nonzero, arrays, row_arrays, where, verb)
 
 
 # TAKE, PUT AND ADD
@@ -444,14 +449,14 @@ def _take(nonzero: NonzeroCoordinates, arrays: Any, fills: Any) -> Any:
 
 
 @compiled("verb")
-def _write(
+def _put_or_add_compiled(
     nonzero: NonzeroCoordinates,
     arrays: Any,
     row_arrays: Any,
     where: Array | None,
     verb: str,
 ) -> Any:
-    """Does the compiled part of `_written`."""
+    """Does the compiled part of `_put_or_add`."""
     if where is not None and where.shape != nonzero.coordinates.shape[:-1]:
         sizes_of_flags = nonzero.coordinates.shape[:-1]  # (K,), or (.., P, K)
         remedy = " For flags of the elements of x, write where=kept.take(flags)."
@@ -462,7 +467,7 @@ def _write(
             f"{show(sizes_of_flags)}, one flag per row.{remedy}"
         )
 
-    def write(keys: Any, x: Array, rows: Array) -> Array:
+    def update(keys: Any, x: Array, rows: Array) -> Array:
         path = jax.tree_util.keystr(keys)
         name, row_name = f"x{path}", f"rows{path}"
         sizes_of_take = _sizes_of_take(nonzero, name, x)
@@ -487,7 +492,7 @@ def _write(
         spec = jax.typeof(x).sharding.spec
         return _over_mesh(function, x.shape, spec, nonzero, x, rows, where)
 
-    return jax.tree.map_with_path(write, arrays, row_arrays)
+    return jax.tree.map_with_path(update, arrays, row_arrays)
 
 
 def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[int, ...]:
@@ -498,11 +503,11 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
     """
     batch, searched = _batch_and_searched_sizes(nonzero)
     leading = batch + searched
-    # A size is a string if it was symbolic in the search. It fits any number: a search
-    # that was exported with size "n" may run with n = 4, and its result may go to a
-    # program where this size is 4.
+    # A wanted size is a string if it was symbolic in the search. It fits any number in
+    # `x`: a search that was exported with size "n" may run with n = 4, and its result
+    # may go to a program where this size is 4.
     fits = [
-        str(size) == str(wanted) or (type(wanted), type(size)) == (str, int)
+        str(wanted) == str(size) or (type(wanted), type(size)) == (str, int)
         for wanted, size in zip(leading, x.shape, strict=False)
     ]
     if x.ndim < len(leading) or not all(fits):
@@ -522,11 +527,9 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
             )
         raise ArgumentError(text)
     *batch_and_parts, rows, _ = nonzero.coordinates.shape
-    # Without x64 mode, JAX indexes with int32, and would wrap a larger index without an
-    # error. Row r of the result is an index, too, in `put` and in gradients. A symbolic
-    # size needs no check: JAX assumes that it is below 2^31.
-    too_many = np.iinfo(jnp.result_type(int)).max + 1
-    if any(surely_le(too_many, size) for size in (*x.shape[: len(leading)], rows)):
+    # Coordinates index `x`. In `put` and in gradients, the numbers of rows are indices,
+    # too (`_slot_of_element`).
+    if not all(map(fits_index, (*x.shape[: len(leading)], rows))):
         raise ArgumentError(
             f"{name} has sizes {show(x.shape)}, and there are {rows} "
             "rows; indices of 2^31 and more need JAX's x64 mode. "
@@ -588,11 +591,12 @@ def _by_parts(
     integer = jnp.result_type(int)
     coordinates = lax.convert_element_type(nonzero.coordinates, integer)
     index = [coordinates[..., column] for column in range(columns)]
-    if searched == ():  # a scalar, which has a column: `x` gets a dimension for it
+    if searched == ():
+        # The coordinates of a scalar have one column: `x` gets a dimension for it.
         x = jnp.expand_dims(x, len(batch_and_parts))
     if parts is not None:
-        # In `x`, the dimension that we cut comes right after the batch. So do the parts
-        # in the coordinates: both are the same `axis`.
+        # The first dimension after the batch: in `x` it is cut into parts, and in the
+        # coordinates it has the parts.
         axis = len(batch_and_parts) - 1
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
@@ -619,9 +623,10 @@ def _rows_spec(
     if mesh is None:
         return []
     of_x, of_count = map(divided_axes, (x, nonzero.count))
-    # ``take(x)`` has the batch, the parts, K and the row. The first dimensions of `x`
-    # are the batch and the dimension that is cut into parts: their mesh axes, or else
-    # the axes of the count, divide the batch and the parts. K stays whole.
+    # ``take(x)`` has the batch, the parts, K and the row. Dimension i of the batch and
+    # the parts comes from dimension i of `x` and of the count. It gets the mesh axes of
+    # `x`, or of the count if `x` has none there. K is whole, and the row is divided as
+    # in `x`.
     first = [of_x.get(i) or of_count.get(i, ()) for i in range(nonzero.count.ndim)]
     row_rank = len(sizes) - len(first) - 1
     of_row = range(x.ndim - row_rank, x.ndim)

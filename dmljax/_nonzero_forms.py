@@ -66,7 +66,7 @@ def is_nonzero(x: Array) -> Array:
     bits = as_bits(x)
     nonzero = lax.full_like(bits, True, bool)
     for pattern in patterns.tolist():
-        # A float of 4 bits takes a byte in NumPy, and its pattern fits a uint4, too.
+        # For a float of 4 bits, NumPy's pattern is a uint8, and `bits` are uint4.
         differs = lax.ne(bits, constant(pattern, bits.dtype))
         nonzero = lax.bitwise_and(nonzero, differs)
     return nonzero
@@ -138,7 +138,7 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
 
     The function is called as ``find(flags, origins, layout) -> counts, coordinates``:
 
-    - flags (lines, elements), of which there is at least one;
+    - flags (lines, elements), with at least one line, one element and one row;
     - origins (lines,), or None without `parts`, where all origins are 0;
     - counts (lines,);
     - coordinates, `lines * rows * columns` numbers in any shape.
@@ -146,7 +146,8 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
     The form is called as ``form(flags, [origins,] **static) -> counts, coordinates``:
 
     - flags (*batch, *sizes), also empty;
-    - origins (*batch, 1, 1, ..), only if there are `parts`, with a 1 for each size;
+    - origins (*batch, 1, 1, ..), only if there are `parts`, with a 1 for each size.
+      Under vmap, the size of a batch dimension may be 1 instead;
     - counts (*batch,);
     - coordinates (*batch, rows, columns).
     """
@@ -156,14 +157,12 @@ def on_lines(find: Callable[..., Outputs]) -> Form:
         batch = layout.batch
         shape = *batch, layout.rows, layout.columns
         if 0 in (*flags.shape, layout.rows):
-            # A `find` may rely on at least one element and one row.
             axes = range(len(batch), flags.ndim)
             counts = lax.reduce_sum(flags.astype(np.uint32), axes)
             return counts, lax.full(shape, layout.fill or 0, np.uint32)
         lines = lax.reshape(flags, (layout.lines, layout.elements))
         origins = None
         if origin:
-            # A batch dimension has size 1 if all its tensors have the same origins.
             shape_of_origins = (*batch, *[1] * len(layout.sizes))
             origins = jnp.broadcast_to(origin[0], shape_of_origins)
             origins = lax.reshape(origins, (layout.lines,))
@@ -207,7 +206,8 @@ def fill_past(valid: Array, rows: Array, fill: int | None) -> Array:
 def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
     """Packs flags, (lines, elements), into bytes of eight flags, (lines, bytes).
 
-    The first flag is the lowest bit. False flags extend a line to a `multiple`.
+    The first flag is the lowest bit. Each line is padded with False to a multiple of
+    `multiple` flags.
     """
     lines, elements = flags.shape
     length = -(-elements // multiple) * multiple
@@ -232,19 +232,18 @@ def pack(flags: Array, multiple: int = BIT_WORD) -> Array:
 
 @on_lines
 def definition(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
-    """Chooses between two functions of lines by the numbers of elements and rows.
+    """Chooses between `nonzero_scatter` and `nonzero_words`, by sizes.
 
-    `nonzero_words` is faster if the lines together have 2^23 elements or more, except
-    if `size` is half of a line or more: it then uses `fill_forward`, which takes longer
-    than `nonzero_scatter` (docs/development/lab_notes.md, "Rows for many elements,
-    without the kernel"). With a row for each element it uses `scatter_bits`. For fewer
-    elements, or a symbolic number, `nonzero_scatter` is as fast and compiles in half of
-    the time.
+    docs/development/lab_notes.md has the times: "Rows for many elements, without the
+    kernel".
     """
-    is_small = not isinstance(flags.size, int) or flags.size < 2**23
     elements, rows = layout.elements, layout.rows
-    has_many_rows = rows != elements and surely_le(elements, 2 * rows)
-    find = nonzero_scatter if is_small or has_many_rows else nonzero_words
+    # For few elements, `nonzero_scatter` is as fast, and compiles in half of the time.
+    is_large = isinstance(flags.size, int) and flags.size >= 2**23
+    # With a row for each element, `nonzero_words` uses `scatter_bits`, and otherwise
+    # `fill_forward`, which is slow for many rows.
+    is_fast = rows == elements or not surely_le(elements, 2 * rows)
+    find = nonzero_words if is_large and is_fast else nonzero_scatter
     return find(flags, origin, layout)
 
 
@@ -400,15 +399,15 @@ def nonzero_walk(flags: Array, origin: Array | None, layout: Layout) -> Outputs:
     overwrites the five. There is no branch, and dense masks take as many rounds as
     sparse masks. The other forms do work for each element, which takes a CPU longer.
 
-    A byte may write past the last row of its line. This does no harm in the rows of the
-    next line, which writes its own offsets later: past its count, all offsets are
-    replaced in the end. Past the last line, XLA moves the start of a write back, into
-    eight spare rows.
+    A byte may write past the last row of its line, which does no harm. In the next
+    line, the rows up to the count are overwritten when the walk comes to this line, and
+    the rows past the count are replaced in the end. Past the last line are eight spare
+    rows: XLA clamps the start of a later write to the first of them.
     """
     height, rows = layout.lines, layout.rows
     packed = pack_rounds(flags)
-    # In `visit_bytes`, `next_row` also advances for set bits that get no row: it may
-    # reach the first row of the last line plus `elements`.
+    # In `visit_bytes`, `next_row` also advances for set bits that get no row. It stays
+    # below `height * rows + elements`.
     with index_mode(packed.size, height * rows + layout.elements) as signed:
         # We count in an unsigned type, because JAX tests whether a signed index is
         # below 0, which takes a third of a round's time.
@@ -439,9 +438,9 @@ def pack_rounds(flags: Array) -> Array:
     A round is one iteration of the walk's loop.
     """
     height, elements = flags.shape
-    round_bytes = 8  # a shorter line has a single round
+    round_bytes = 8
     if isinstance(elements, int) and elements < 8 * round_bytes:
-        round_bytes = -(-elements // 8)
+        round_bytes = -(-elements // 8)  # a short line has a single round
     rounds = -(-elements // (8 * round_bytes))  # of a line
     length = rounds * round_bytes * 8
     if length != elements:

@@ -74,11 +74,11 @@ def choose_kernel(
         if not any(isinstance(n, int) and n >= fewest for n in sizes):
             return None
     # By default the kernel runs where it was tested: on GPUs from Hopper on. A kernel
-    # that is asked for may run on GPUs from Ampere on: not before JAX 0.11.2, whose
-    # Mosaic GPU was the first to start kernels without instructions of Hopper.
+    # that is asked for may also run on GPUs from Ampere on, if JAX is 0.11.2 or later:
+    # earlier versions of Mosaic GPU start every kernel by instructions of Hopper.
     least_capability = (8, 0) if is_asked and VERSION >= (0, 11, 2) else (9, 0)
-    # We ask the GPUs of this machine, though a program may be compiled for another: JAX
-    # tells a lowering rule at most the target's name, and only for operands on a mesh.
+    # We ask the GPUs of this machine, though a program may be compiled for another GPU:
+    # JAX tells a lowering rule at most its name, and only for operands on a mesh.
     capability = compute_capability()
     remedy = "; use implementation=None or 'xla'."
     # XLA can't divide a kernel: every device would gather whole arrays.

@@ -1,35 +1,22 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
 For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each of the
-20 *elements* has a *row* of 8 values in `x`. We read or write K of these rows, in K
-*slots*. For each slot, `index` has the coordinates of its element, as one array for
-each searched dimension, as in ``x[index]``, and `valid` has a bool. The row in an
-invalid slot is not written. For an invalid slot, a read takes element 0, and replaces
-it by the fill. `jax.vmap` maps the functions along a batch.
+20 *elements* has a *row* of 8 values in `x`. The result of a search has K *slots*, with
+the coordinates of an element in each. `index` has these coordinates, as one array of K
+numbers for each searched dimension, as in ``x[index]``. `valid` has K bools: slots past
+the count are not valid.
 
-No two valid slots have the same element. So nothing is summed in the gradient of a
-read: each row of the cotangent is placed at its element, and the other elements get
-zeros. JAX can't know this: its own gradient would add up, value by value. So `_read`
-has a custom_jvp, and so has `write_rows`. The tangent of a write is the tangent of `x`,
-with zeros where rows are written, plus the tangents of the rows.
+- A read returns a row for each slot: the row of its element, or the fill if the slot is
+  not valid.
+- A write takes a row for each slot, and writes it at the slot's element. It drops the
+  rows of slots that are not valid.
 
-There are two ways to place the rows of the cotangent:
+`jax.vmap` maps the functions along a batch.
 
-- a scatter, whose indices are unique, writes them for *narrow* rows, which have fewer
-  than 16 values. Invalid slots get an index past the end, where nothing is written;
-- a gather by the *inverse index* reads them for *wide* rows. The inverse index has the
-  slot of each element, or none. For example, if two slots read elements 2 and 0 of
-  four, it is [1, none, 0, none]: each element reads the cotangent of its slot. For
-  narrow rows, the inverse index would take longer than the scatter
-  (docs/development/lab_notes.md, "Rows that are written back").
-
-A custom_jvp defines the tangent, and JAX transposes it to get the gradient. A scatter
-transposes to a gather, and a gather to a scatter:
-
-| | narrow rows | wide rows |
-|---|---|---|
-| tangent of a read | gather of unique indices | scatter by the inverse index |
-| gradient of a read | scatter of unique indices | gather by the inverse index |
+No two valid slots have the same element. JAX can't know this: its own gradient of a
+read would add up, value by value. So `_read` and `write_rows` each have a custom_jvp.
+The tangent of a write is the tangent of `x`, with zeros where rows are written, plus
+the tangents of the rows. `_read_jvp` explains the tangent of a read.
 """
 
 import math
@@ -51,7 +38,7 @@ Index = tuple[Array, ...]  # for each searched dimension, the coordinates of the
 
 
 def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
-    """Returns the valid rows of `x`, and `fill` in place of the invalid rows.
+    """Returns the row of each valid slot, and `fill` for each other slot.
 
     `fill` has the type of `x`, and is broadcast.
     """
@@ -69,17 +56,29 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
 
 @jax.custom_jvp
 def _read(x: Array, valid: Array, index: Index) -> Array:
-    """Reads the valid rows, and element 0 in place of the invalid rows."""
+    """Returns the row of each slot. A slot that is not valid reads element 0."""
     inside = tuple(jnp.where(valid, column, 0) for column in index)
     return _gather(x, inside, mode="promise_in_bounds")
 
 
 @_read.defjvp
 def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
+    """Returns the rows and their tangents.
+
+    JAX transposes the tangent to get the gradient, which takes the cotangent of each
+    valid slot to its element. There are two ways:
+
+    - Narrow rows: a scatter from slots to elements. The tangent is its transpose, a
+      gather.
+    - Wide rows: a gather, in which each element reads the cotangent of its slot
+      (`_slot_of_element`). The tangent is its transpose, a scatter from elements to
+      slots.
+    """
     x, valid, index = primals
     x_tangent, *_ = tangents
     if not _is_wide(x, index):
-        # One index, computed once, serves for the rows and for their tangents.
+        # One index, computed once, serves for the rows and for their tangents. A slot
+        # that is not valid gets zeros here, which `read_rows` replaces.
         past = _past_the_end(x, valid, index)
         unique: Any = {"mode": "fill", "fill_value": 0, "unique_indices": True}
         return _gather(x, past, **unique), _gather(x_tangent, past, **unique)
@@ -87,13 +86,13 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     zeros = jnp.zeros_like(rows)
     if rows.shape[0] == 0:  # JAX can't transpose a scatter into an empty array
         return rows, zeros
-    return rows, zeros.at[_inverse(*primals)].add(x_tangent, **WRITE_ONCE)
+    return rows, zeros.at[_slot_of_element(*primals)].add(x_tangent, **WRITE_ONCE)
 
 
 def _is_wide(x: Array, index: Index) -> bool:
     """Whether a row of `x` has 16 values or more.
 
-    Such rows gain more from an inverse index than it takes to compute
+    Such rows gain more from `_slot_of_element` than it takes to compute
     (docs/development/lab_notes.md, "Rows that are written back").
     """
     return surely_le(16, math.prod(x.shape[len(index) :]))
@@ -109,9 +108,12 @@ def _gather(x: Array, index: Index, **options: Any) -> Array:
 
 
 def _has_explicit_axes() -> bool:
-    """Whether the mesh has explicit axes.
+    """Whether the mesh has explicit axes, over which an operand may be divided.
 
-    We ask the mesh, and not `x`: under vmap, the index alone may be divided.
+    Mostly it has none here: `NonzeroCoordinates` leaves explicit axes to XLA. But it
+    does not see them if `jax.vmap` hides the divided dimension, and `dmljax.numpy`
+    calls `read_rows` itself. We ask the mesh, and not `x`: under vmap, the index alone
+    may be divided.
     """
     return AxisType.Explicit in get_abstract_mesh().axis_types
 
@@ -120,13 +122,13 @@ def _has_explicit_axes() -> bool:
 
 
 def add_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Returns `x` with each valid row added at its coordinates."""
+    """Returns `x` with the row of each valid slot added at its element."""
     return x.at[_past_the_end(x, valid, index)].add(rows, **WRITE_ONCE)
 
 
 @jax.custom_jvp
 def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Returns `x` with each valid row written at its coordinates."""
+    """Returns `x` with the row of each valid slot written at its element."""
     elements = math.prod(x.shape[: len(index)])
     # A scatter overwrites `x`. If `x` is an argument of the program, or is needed
     # later, XLA copies it first. A select reads and writes each element once, and is
@@ -145,7 +147,7 @@ def write_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 
 
 def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
-    """Writes the rows by a scatter, which drops the invalid rows past the end."""
+    """Writes the rows by a scatter."""
     return x.at[_past_the_end(x, valid, index)].set(rows, **WRITE_ONCE)
 
 
@@ -154,19 +156,17 @@ def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 
     Nothing differentiates this read: `write_rows` has a tangent of its own.
     """
-    inverse = _inverse(x, valid, index)
-    has_row = inverse < constant(rows.shape[0], np.uint32)
-    # A read with swapped roles: the array is `rows`, the index is the slot of each
-    # element, and an element without a slot is filled with itself.
-    return read_rows(x=rows, fill=x, valid=has_row, index=(inverse,))
+    slot = _slot_of_element(x, valid, index)
+    has_slot = slot < constant(rows.shape[0], np.uint32)
+    return jnp.where(per_row(has_slot, x), _read(rows, has_slot, (slot,)), x)
 
 
 @write_rows.defjvp
 def _write_rows_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
     x, rows, valid, index = primals
     x_tangent, rows_tangent, *_ = tangents
-    has_row = _inverse(x, valid, index) < constant(rows.shape[0], np.uint32)
-    kept = jnp.where(per_row(has_row, x), jnp.zeros_like(x_tangent), x_tangent)
+    has_slot = _slot_of_element(x, valid, index) < constant(rows.shape[0], np.uint32)
+    kept = jnp.where(per_row(has_slot, x), jnp.zeros_like(x_tangent), x_tangent)
     return write_rows(*primals), add_rows(kept, rows_tangent, valid, index)
 
 
@@ -175,18 +175,31 @@ def per_row(flags: Array, x: Array) -> Array:
     return lax.expand_dims(flags, range(flags.ndim, x.ndim))
 
 
-def _inverse(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the slot of each element, or `len(valid)` if it has none."""
+def _slot_of_element(x: Array, valid: Array, index: Index) -> Array:
+    """Returns the slot of each element, or `len(valid)` if it has none.
+
+    For example, if two slots have elements 2 and 0 of four: [1, 2, 0, 2].
+    """
     slots = valid.shape[0]
     no_slot = jnp.full(x.shape[: len(index)], constant(slots, np.uint32))
     return scatter_rows(no_slot, lax.iota(np.uint32, slots), valid, index)
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
-    """Returns the index with invalid slots past the end of `x`.
+    """Returns the index with an element past the end of `x` for invalid slots.
 
     There a scatter writes nothing, and a gather fills. The invalid slots share an
-    index, although our scatters promise unique indices: `WRITE_ONCE` says why they may.
+    element, although our scatters promise unique indices: `WRITE_ONCE` says why they
+    may.
     """
     first, *others = index
     return jnp.where(valid, first, constant(x.shape[0], first.dtype)), *others
+
+
+def fits_index(number: int) -> bool:
+    """Whether JAX can index with this number: without x64 mode, its index is an int32.
+
+    An array of n elements needs the index n, past the end. A symbolic size fits: JAX
+    assumes that it is below 2^31.
+    """
+    return not surely_le(np.iinfo(jnp.result_type(int)).max + 1, number)

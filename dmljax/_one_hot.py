@@ -167,7 +167,7 @@ def _one_hot(
     # explicit mesh axes divide.
     off, on = jnp.ravel(whole(values, range(values.ndim)))[:2]
     # `_choose_bits` has no derivative, and a caller may differentiate traced values. So
-    # it is for known values, and for the types of losses, in which we timed it.
+    # we use it only for known values. It was timed in the types of losses alone.
     if are_known and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)
@@ -191,7 +191,7 @@ def position_of(index: Array, size: int) -> Array:
 
 
 def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
-    """Returns where(condition, on, off) of two scalars: off ^ condition * (on ^ off).
+    """Returns where(condition, on, off) of two scalars: off ^ (condition * (on ^ off)).
 
     A select of two scalars keeps XLA from its softmax fusion, which a mean
     cross-entropy of smoothed labels needs. These operations on bits allow the fusion.
@@ -199,7 +199,7 @@ def _choose_bits(condition: Array, on: Array, off: Array) -> Array:
     on_bits = as_bits(on)
     off_bits = as_bits(off)
     is_on = condition.astype(on_bits.dtype)
-    chosen = off_bits ^ is_on * (on_bits ^ off_bits)
+    chosen = off_bits ^ (is_on * (on_bits ^ off_bits))
     return lax.bitcast_convert_type(chosen, on.dtype)
 
 
@@ -242,8 +242,8 @@ class OneHotDesc(OperatorDesc[Array]):
 
     def check_rules(self, level: FeatureLevel) -> None:
         """Checks the ranks and the axis. The function checks the rest."""
-        # DirectML's page of ONE_HOT requires equal ranks. ONNX Runtime does not keep
-        # this rule: its ValuesTensor always has rank 4.
+        # DirectML's page of ONE_HOT requires equal ranks, and so do we. ONNX Runtime
+        # breaks this rule: its ValuesTensor always has rank 4.
         indices, values, output = (tensor.sizes for tensor in self.tensors().values())
         rank = len(indices)
         ranks = {

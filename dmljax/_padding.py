@@ -115,8 +115,8 @@ def padding(
     """
     x = as_array(X, x)
     remedy = (
-        " One list of pairs (before, after), as np.pad takes it, becomes both paddings "
-        "by start, end = zip(*pairs)."
+        " If you have np.pad's list of pairs (before, after), write "
+        "start, end = zip(*pairs)."
     )
     start = as_sizes(START, start_padding, remedy)
     end = as_sizes(END, end_padding, remedy)
@@ -200,8 +200,8 @@ def _transpose(
     (cotangent,) = cotangents
     of_x = of_value = None
     if ad.is_undefined_primal(x):
-        (folded,) = ADJOINT(cotangent, **static)
-        of_x = _unbroadcast(folded, x)
+        (summed,) = ADJOINT(cotangent, **static)
+        of_x = _unbroadcast(summed, x)
     if value and ad.is_undefined_primal(value[0]):
         inside = forms.is_inside(cotangent.shape, static["start"], static["end"])
         outside = jnp.where(inside, lax.full((), 0, cotangent.dtype), cotangent)
@@ -212,9 +212,9 @@ def _transpose(
 def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
     """Sums the cotangent to the shape of `operand`.
 
-    It sums over each dimension of size 1 in `operand` and a larger size in the
-    cotangent. If `operand` is `x`, this is a batch dimension of the value alone. If
-    `operand` is the value, it may also be an axis of the tensor.
+    It sums over each dimension that has size 1 in `operand` and a larger size in the
+    cotangent. For `x`, this is a batch dimension that only the value has. For the
+    value, it is an axis of the tensor, or a batch dimension that only `x` has.
     """
     shape = operand.aval.shape
     broadcast = [i for i, n in enumerate(shape) if n != cotangent.shape[i]]
@@ -234,7 +234,7 @@ PADDING = OperatorPrimitive(
     division=_division,
     on_platform={
         "cpu": forms.pad_cpu,
-        # On a TPU, a gather moves up to 3.3 times the bytes of joining
+        # On a TPU, `gather` moves up to 3.3 times as many bytes as `join`
         # (docs/development/lab_notes.md).
         "tpu": functools.partial(forms.by_axes, forms.join, last_first=False),
     },
@@ -247,8 +247,8 @@ ADJOINT = OperatorPrimitive(
     outputs=forms.cropped_type,
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
-    # The adjoint sums the padding into the inside, or drops it under CONSTANT. So its
-    # transpose is PADDING, without a value: CONSTANT then pads by zeros.
+    # The adjoint adds the padding to the elements that it repeats, and drops it under
+    # CONSTANT. So its transpose is PADDING without a value: CONSTANT pads by zeros.
     transpose=lambda cotangents, _, **static: PADDING(*cotangents, **static),
 )
 
@@ -278,7 +278,8 @@ def _evaluate(desc: PaddingDesc | Padding1Desc, *arrays: Array) -> tuple[Array]:
     value = desc.scalar("PaddingValue", desc.padding_value, is_float=is_float)
     mode = desc.padding_mode
     scalar = value if mode is PaddingMode.CONSTANT else None
-    # We don't call `padding`: its errors begin with "PADDING", even under PADDING1.
+    # We don't call `padding`: `@public` would begin the errors with "PADDING", even
+    # under PADDING1.
     return (_padding(*arrays, scalar, desc.start_padding, desc.end_padding, mode),)
 
 

@@ -27,8 +27,8 @@ from dmljax._check import surely_le
 from dmljax._jax import VERSION
 from dmljax._types import Outputs, as_bits, constant, index_mode
 
-# The padding before or after each of the last axes. The axes of a batch come first, and
-# have no entry.
+# The paddings of one side, before or after: a number for each of the operator's own
+# axes. Axes that a vmap puts in front have no number.
 Pads = tuple[int, ...]
 # Many slices compile slowly: `join` makes slices if a strip has at most 8 times the
 # size of the axis, and `_runs` if it has at most 8 periods.
@@ -111,14 +111,14 @@ def period_and_mirror_sum(size: int, mode: PaddingMode) -> tuple[int, int]:
     Phases 1 and 4 are mirror images: both hold element 1, and their sum is 5. So phase
     j holds element min(j, mirror_sum - j).
 
-    WRAP has no mirror images. Its period is `size`, so each phase j is below `size`,
-    and min(j, mirror_sum - j) is j if WRAP has the mirror_sum of SYMMETRIC.
+    WRAP has no mirror images. We give it the mirror_sum of SYMMETRIC: each phase j of
+    WRAP is below `size`, and min(j, mirror_sum - j) is then j.
     """
     if mode is PaddingMode.REFLECTION:
         mirror_sum = 2 * size - 2
-        # The period is 2 * size - 2, but 1 for size 1. The maximum with `size` gives
-        # both. So would the maximum with 1, but JAX could not compare it with a
-        # symbolic size later.
+        # The period is 1 for size 1, and otherwise 2 * size - 2, which is at least
+        # `size`. We don't write a maximum with 1: `_sum_of_periods` compares the period
+        # with `size`, and JAX can't do so if both are symbolic.
         return jax.core.max_dim(mirror_sum, size), mirror_sum
     mirror_sum = 2 * size - 1
     if mode is PaddingMode.SYMMETRIC:
@@ -259,7 +259,8 @@ def _gathered(x: Array, axis: int, index: Any, batched: int) -> Array:
     """
     batch = tuple(range(batched))
     whole_axes = [i for i in range(batched, x.ndim) if i != axis]
-    index_shape = *x.shape[:batched], index.shape[0], 1  # 1: an index is one number
+    # Each index is a vector of a single coordinate.
+    index_shape = *x.shape[:batched], index.shape[0], 1
     # We don't write x[:, index]: it takes 3 times as long to trace.
     return lax.gather(
         x,
@@ -296,12 +297,12 @@ def write_strips(
     size = x.shape[axis]
     end = before + size
     padded = place_in_zeros(x, axis, before, end + after)
-    # The offset of each strip, and the paddings that crop `x` to the strip.
-    strips = (0, before, -size), (end, -size, after)
+    # The padding -size removes all of `x`, so that `gather` returns one strip alone.
+    strips = (0, before, (before, -size)), (end, after, (-size, after))
     with index_mode(end + after) as integer:
-        for offset, low, high in strips:
-            if low + size + high:  # the width of the strip
-                strip = gather(x, axis, low, high, mode)
+        for offset, width, paddings in strips:
+            if width:
+                strip = gather(x, axis, *paddings, mode)
                 at = constant(offset, integer)
                 padded = lax.dynamic_update_slice_in_dim(padded, strip, at, axis)
     return padded
@@ -379,8 +380,9 @@ def pad_cpu(x: Array, *value: Array, **static: Any) -> Outputs:
         # 5 * 3 elements, and a gather copies slices of 3.
         last = axes[-1][0] if axes else x.ndim
         block, slice_size = math.prod(x.shape[last:]), math.prod(x.shape[last + 1 :])
-        # A join pays off for blocks of 224 elements, and not for 64: we chose 96. From
-        # 16 elements on, a gather copies each slice as a whole, and is as fast.
+        # A join pays off for blocks of 224 elements, and not for 64: we chose 96. A
+        # gather copies a slice of 16 elements or more as a whole, and is then as fast
+        # as a join.
         is_long = are_known(*x.shape[last:]) and block >= 96 and slice_size < 16
         # bfloat16 has the kind "V", and is gathered along several axes.
         joins = is_long and x.dtype.itemsize <= 2 and x.dtype.kind in "biuf"
@@ -407,15 +409,24 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
 
 # THE ADJOINT
 
+# The adjoint adds each strip of the cotangent to the elements of the inside that the
+# strip repeats. `_summand` says which array to add, and at which element:
+#
+# - under EDGE, the sum of the strip, at the outermost element;
+# - a *direct run*, a strip whose elements ascend in the inside, as it is;
+# - a *reversed run*, a strip whose elements descend, reversed;
+# - for any other strip, the sum of its periods.
+
 
 def adjoint(
     cotangent: Array, *, start: Pads, end: Pads, mode: PaddingMode, cut: bool = False
 ) -> Outputs:
     """Adds the strips of the cotangent to its inside, axis by axis.
 
-    CONSTANT drops the strips. By default each strip is extended by zeros to the size of
-    the inside, and XLA adds all strips in one loop. With `cut`, we cut the inside into
-    pieces, add the strips to them, and join the pieces.
+    CONSTANT drops the strips. By default, each strip has one summand, which is extended
+    by zeros to the size of the inside, and XLA adds all summands in one loop. With
+    `cut`, we cut the strips into runs, and the inside where a run begins or ends. Then
+    we add the runs to the pieces of the inside, and join the pieces.
     """
     axes = padded_axes(cotangent.ndim, start, end)
     # Pieces are faster from the first axis on, and sums with zeros from the last.
@@ -423,7 +434,7 @@ def adjoint(
         size = cotangent.shape[axis] - before - after
         part = functools.partial(lax.slice_in_dim, cotangent, axis=axis)
         total = part(before, before + size)
-        # The first coordinate of each strip, counted from the inside, and its end.
+        # Both strips as [first, stop). Coordinate 0 is the first element of the inside.
         strips = [(-before, 0), (size, size + after)]
         if mode is PaddingMode.CONSTANT:
             strips = []
@@ -432,7 +443,7 @@ def adjoint(
         summands = [
             _summand(part(before + first, before + stop), first, size, axis, mode)
             for first, stop in strips
-            if not surely_le(stop, first)
+            if not surely_le(stop, first)  # not empty, or symbolic
         ]
         if cut:
             total = _join_sums(total, summands, axis)
@@ -449,10 +460,10 @@ def adjoint_cpu(
     """Cuts the inside into pieces, except for short strips along a single axis.
 
     Without `cut`, a strip is extended by zeros, so XLA for CPUs adds to every element
-    of the inside, and converts each bfloat16 there and back. In return, all sums share
-    one loop. This pays off only along a single axis with strips shorter than the input,
-    in types of four bytes or more (docs/development/lab_notes.md, "The adjoint of
-    padding on a CPU").
+    of the inside, and converts each bfloat16 to float32 and back. In return, all sums
+    share one loop. This pays off only along a single axis with strips shorter than the
+    inside, in types of four bytes or more (docs/development/lab_notes.md, "The adjoint
+    of padding on a CPU").
     """
     if cotangent.ndim == 1:  # see `pad_cpu`
         row = lax.expand_dims(cotangent, [0])
@@ -468,7 +479,7 @@ def adjoint_cpu(
 
 
 def _runs(first: int, stop: int, size: int, mode: PaddingMode) -> list[tuple[int, int]]:
-    """Cuts the strip [first, stop) into runs, each of which is direct or reversed.
+    """Cuts the strip [first, stop) into direct and reversed runs.
 
     For example, REFLECTION continues a b c d by c b | a b c d, a reversed and a direct
     run:
@@ -526,7 +537,7 @@ def _summand(
     image = mirror_sum - phase  # the mirror image of the first element
     if surely_le(phase + length, size):  # a direct run
         return strip, phase
-    # A reversed run. Under WRAP, `image` is never below `size`.
+    # A reversed run. WRAP has none: its `image` is never below `size`.
     if surely_le(image + 1, size) and surely_le(length - 1, image):
         return lax.rev(strip, (axis,)), image - length + 1
     return _sum_of_periods(strip, phase, size, axis, mode), 0

@@ -32,8 +32,9 @@ dmljax refuses:
 - without x64 mode, coordinates along a dimension of more than 2^31 elements.
 
 ``pad`` and searches use primitives of dmljax, which converters and
-``jax.experimental.jet`` do not know. A gradient drops the rows past the count by an
-index past the end, which ``checkify.index_checks`` reports.
+``jax.experimental.jet`` do not know. In the gradients of ``extract`` and
+``compress``, slices past the last chosen one have an index past the end, which
+``checkify.index_checks`` reports.
 
 As in jax.numpy, a list is refused, except by ``one_hot``. `size` is the number of
 coordinates or elements to return. Without it, a call must be outside of ``jit``, or
@@ -81,7 +82,7 @@ from dmljax._check import (
 from dmljax._diagonal_matrix1 import as_diagonal, diagonal_matrix1
 from dmljax._nonzero_coordinates import nonzero_coordinates
 from dmljax._nonzero_forms import valid_rows
-from dmljax._nonzero_rows import per_row, read_rows
+from dmljax._nonzero_rows import fits_index, per_row, read_rows
 from dmljax._one_hot import one_hot as directml_one_hot
 from dmljax._padding import padding
 from dmljax._padding_forms import (
@@ -300,8 +301,8 @@ def argwhere(
 
     Raises:
       TypeError: if `a` is not an array.
-      ValueError: if a coordinate may not fit in the type, or if there is not one
-        `fill_value` for each dimension.
+      ValueError: if a coordinate may not fit in the type, or if `fill_value` is neither
+        a scalar nor a tuple of one for each dimension.
       ConcretizationTypeError: if there is no `size`, and `a` is traced.
 
     >>> argwhere(jnp.array([[0, 5], [7, 0]]), size=3)
@@ -338,7 +339,7 @@ def nonzero(
     Raises:
       TypeError: if `a` is not an array.
       ValueError: if `a` has no dimension, if a coordinate may not fit in the type, or
-        if there is not one `fill_value` for each dimension.
+        if `fill_value` is neither a scalar nor a tuple of one for each dimension.
       ConcretizationTypeError: if there is no `size`, and `a` is traced.
 
     >>> nonzero(jnp.array([0, 5, 7, 0]), size=3, fill_value=-1)
@@ -449,8 +450,7 @@ def find_columns(
         )
     integer = jnp.result_type(int)
     for length in x.shape:
-        # The largest coordinate is `length` - 1.
-        if surely_le(np.iinfo(integer).max + 2, length):
+        if not fits_index(length - 1):
             raise ArgumentError(
                 f"{argument} has sizes {show(x.shape)}; coordinates of {length} "
                 f"elements do not fit in {integer} without JAX's x64 mode. "
@@ -605,14 +605,14 @@ def take_slices(
     size: int | None,
     fill_value: ArrayLike,
     *,
-    cut: bool = False,
+    ignore_rest: bool = False,
 ) -> Array:
     """Returns the slices of `values` where the condition holds, followed by fills.
 
     The slices are those along `axis`.
 
-    With ``axis=None``, `values` is flattened. With `cut`, the condition may hold past
-    the end of the axis, where there is nothing to return.
+    With ``axis=None``, `values` is flattened. With `ignore_rest`, the condition may
+    hold past the end of the axis, where there is nothing to return.
     """
     if axis is None:
         axis = 0
@@ -623,7 +623,7 @@ def take_slices(
     is_longer = not surely_le(condition.size, length)
     up_to_end = condition[:length] if is_longer else condition
     count, coordinates, rows = _find(up_to_end, size)
-    is_checked = is_longer and size is None and not cut
+    is_checked = is_longer and size is None and not ignore_rest
     if is_checked and condition[length:].any():
         raise ArgumentError(
             f"condition is true past the end of the axis of {length} elements."
@@ -658,9 +658,7 @@ def _gather_slices(
     valid = valid_rows(count, rows)
     index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
     integer = jnp.result_type(int)
-    # `read_rows` gives an invalid row the index `length`, in jax.numpy's signed type of
-    # indices. If `length` does not fit in this type, we slice at unsigned indices.
-    if surely_le(np.iinfo(integer).max + 1, length):
+    if not fits_index(length):  # `read_rows` can't index, but slices can start anywhere
         inside = jnp.where(valid, index, np.uint32(0))
         slice_at = functools.partial(lax.dynamic_index_in_dim, values, keepdims=False)
         slices = jax.vmap(slice_at)(inside)
@@ -830,9 +828,9 @@ def as_weak_as(x: AnyArray, result: Array) -> Array:
 
 @compiled()
 def _weakened(x: Array, result: Array) -> Any:
-    # JAX has no documented function that gives an array a weak type. But a scalar from
-    # full_like has the weak type of `x`, and vectorize makes such a scalar of each
-    # element.
+    # JAX has no documented function that gives an array a weak type. A result of
+    # full_like has the weak type of `x`, but a single value. So each element of
+    # `result` becomes such a result, by vectorize.
     def as_weak_scalar(element: Array) -> Array:
         return lax.full_like(x, element, shape=())
 
@@ -865,10 +863,10 @@ def _as_canonical(argument: str, value: ArrayLike) -> AnyArray:
 
 
 def _as_operand(argument: str, dtype: np.dtype, value: Any) -> Any:
-    """Returns a number or an array that a compiled function takes, and may convert.
+    """Returns `value` as a number or an array, for a compiled function to convert.
 
-    JAX refuses a Python integer past its default type of integers. Such an integer is
-    converted to `dtype` here.
+    JAX refuses a Python integer past its default type of integers. So such an integer
+    is converted to `dtype` here.
     """
     number = as_number(value)
     if number is None:

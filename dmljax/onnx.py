@@ -196,8 +196,8 @@ def one_hot(
     return _one_hot(jnp.expand_dims(index, axis), off_on, size=size, axis=axis)
 
 
-# An index may be NaN. Compiled, the function passes jax.debug_nans, which checks only
-# the results of programs: here they are integers.
+# An index may be NaN. jax.debug_nans checks the results of compiled programs, and the
+# result of this one is an integer. Without `compiled`, it would report the NaN.
 @compiled()
 def _truncate(index: Array) -> Array:
     """Truncates indices toward zero. NaN becomes an index out of range."""
@@ -283,12 +283,12 @@ def nonzero(
            [1, 0, 2]], dtype=int32)
     """
     array = as_array("x", x)
+    # We search a scalar as a vector of one element, and cut off its coordinates. So
+    # its fill, (), may become any fill.
     if isinstance(fill_value, tuple):
-        # The fill () of a scalar becomes None, for the search below.
         fills: Any = tuple(map(_as_fill, fill_value)) or None
     else:
         fills = _as_fill(fill_value)
-    # We search a scalar as a vector of one element, and cut off its coordinates.
     searched = array.reshape(array.shape or (1,))
     by_dimension = dnp.find_columns("x", searched, size, fills)
     return jnp.stack(by_dimension)[: array.ndim]
@@ -358,7 +358,7 @@ def eye_like(
         )
     result_type: Any = array.dtype if dtype is None else dtype
     if isinstance(result_type, (int, np.integer)) and 0 <= result_type < len(_TYPES):
-        result_type = _TYPES[as_integer("dtype", result_type)]
+        result_type = _TYPES[as_integer("dtype", result_type)]  # refuses a bool
     result_type = as_dtype(result_type)
     check_x64("the result (dtype)", result_type)
     diagonal = _as_scalar("k", k)
@@ -408,7 +408,7 @@ def compress(
     chosen = as_array("condition", condition).reshape(-1)
     number = _as_scalar("fill_value", fill_value)
     fill = as_scalar("fill_value", number, values.dtype, cast=True)
-    taken = dnp.take_slices(chosen, values, axis, size, fill, cut=True)
+    taken = dnp.take_slices(chosen, values, axis, size, fill, ignore_rest=True)
     return drop_weak_type(taken)
 
 

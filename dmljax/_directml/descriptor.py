@@ -41,10 +41,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     To describe another operator, write a subclass. Give it the fields of the C struct,
     in the same order and in snake_case, and the class variables below, which the checks
     read. `evaluate` returns a tuple of one output, or a NamedTuple of several. A call
-    of the operator returns the one output, or the NamedTuple: the type parameter
-    ``Result``. `check_rules` has rules that the operator's function lacks. Two kinds of
-    fields are checked by the ends of their names: a ``.._value_data_type`` must be the
-    type of the output, and a ``.._count`` must be the length of each list after it.
+    of the operator returns the one output or the NamedTuple, whose type is the type
+    parameter ``Result``. `check_rules` checks the rules that `evaluate` does not check.
+    Two kinds of fields are checked by the ends of their names: a ``.._value_data_type``
+    must be the type of the output, and a ``.._count`` must be the length of each list
+    after it.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
@@ -202,10 +203,11 @@ class OperatorDesc(abc.ABC, Generic[Result]):
 
     @classmethod
     def from_json(cls, desc: Mapping[str, Any]) -> typing.Self:
-        """Reads the descriptor from the ``desc`` of a dispatchable of a model file.
+        """Reads the descriptor from a model file.
 
         Args:
-          desc: the fields of the C struct, under their C names.
+          desc: the object ``desc`` of an operator in the file: the fields of the C
+            struct, under their C names.
 
         Raises:
           DescriptorError: if a field is unknown, is missing, or has another type.
