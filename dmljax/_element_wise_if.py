@@ -84,7 +84,7 @@ def select(
 ) -> Array:
     """Selects from `a` or `b`. `names` has the three arguments, as messages name them.
 
-    A name begins with the word that the caller writes.
+    The first word of a name is the parameter, such as ``a``: remedies quote it.
     """
     condition_name, a_name, b_name = names
     condition = as_array(condition_name, condition)
@@ -119,20 +119,22 @@ def _element_wise_if(
             f"{condition_name} has data type {show(condition.dtype)}; it must be "
             "UINT8 or BOOL. Write condition != 0."
         )
-    # A traced Python number takes the type of the other operand. Two arrays of
-    # different types are an error: types are not promoted.
-    if promotion_rank(a) > promotion_rank(b):
+    # The weaker operand, such as a traced Python number, takes the other's type. Two
+    # arrays of different types are an error: types are not promoted.
+    if weakness(a) > weakness(b):
         a = convert(a_name, a, b.dtype, owner=b_name)
-    elif promotion_rank(b) > promotion_rank(a):
+    elif weakness(b) > weakness(a):
         b = convert(b_name, b, a.dtype, owner=a_name)
     # We suggest a cast of the scalar, because the array may be large. For two arrays,
     # we suggest a cast to the type that holds the values of both.
-    remedy = cast_hint(b_name.split()[0], b.dtype, a.dtype)
     if a.ndim == 0 or (b.ndim > 0 and np.can_cast(a.dtype, b.dtype)):
         remedy = cast_hint(a_name.split()[0], a.dtype, b.dtype)
+    else:
+        remedy = cast_hint(b_name.split()[0], b.dtype, a.dtype)
     require_same("data types", {b_name: b.dtype, a_name: a.dtype}, remedy)
     sizes = {condition_name: condition.shape, a_name: a.shape, b_name: b.shape}
     remedy = ""
+    # Only element_wise_if gets here: dmljax.onnx.where broadcasts before it selects.
     with contextlib.suppress(ValueError):
         jnp.broadcast_shapes(*sizes.values())
         remedy = " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))"
@@ -151,8 +153,8 @@ def _element_wise_if(
     )
 
 
-def promotion_rank(array: Array) -> int:
-    """Returns 0 to 3: of two operands, the one of higher rank takes the other's type.
+def weakness(array: Array) -> int:
+    """Returns 0 to 3: the weaker of two operands takes the other's type.
 
     3 is for a scalar of type bool, such as a traced Python bool; 2 for a weakly typed
     scalar, such as another traced Python number; 1 for a weakly typed array, such as
@@ -203,7 +205,11 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
     output_tensor: TensorDesc
 
     def check_rules(self, level: FeatureLevel) -> None:
-        """Checks the sizes. The function would advise a call of itself."""
+        """Checks the sizes.
+
+        `element_wise_if` would advise a call of itself with broadcast arrays, which is
+        no use for a descriptor.
+        """
         sizes = {c_name(name): tensor.sizes for name, tensor in self.tensors().items()}
         require_same("sizes", sizes)
 

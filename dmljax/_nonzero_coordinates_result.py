@@ -1,8 +1,9 @@
 """The result of nonzero_coordinates: a tuple that gathers rows and writes them back.
 
-Row r is *valid* if r is less than the count. The methods ask the count, and never the
-coordinates, whether a row is valid. So they work for any `fill`, which the search
-writes into the other rows. `_nonzero_rows` reads and writes the rows of arrays.
+Row r of the coordinates is *valid* if r is less than the count. The methods ask the
+count, and never the coordinates, whether a row is valid. So they work for any `fill`,
+the number that ``nonzero_coordinates`` writes into the rows that are not valid.
+`_nonzero_rows` reads and writes the rows of a caller's array.
 """
 
 from __future__ import annotations
@@ -81,9 +82,9 @@ class NonzeroCoordinates(_Outputs):
 
     Attributes:
       count: () uint32, the number of elements that are not zero.
-      coordinates: (M, N) uint32, for an input of M elements and rows of N columns. If r
-        is less than the count, row r has the coordinates of the r-th element that is
-        not zero, in ascending row-major order.
+      coordinates: (M, N) uint32, with a row of N columns for each of the M elements of
+        the input. If r is less than the count, row r has the coordinates of the r-th
+        element that is not zero, in ascending row-major order.
 
     ``nonzero_coordinates`` describes the shapes with `size` and `parts`. ``take``
     gathers rows of an array, ``put`` writes rows back, and ``add`` adds rows. Each also
@@ -503,9 +504,9 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
     """
     batch, searched = _batch_and_searched_sizes(nonzero)
     leading = batch + searched
-    # A wanted size is a string if it was symbolic in the search. It fits any number in
-    # `x`: a search that was exported with size "n" may run with n = 4, and its result
-    # may go to a program where this size is 4.
+    # `leading` has a size that was symbolic in the search as a string. The string fits
+    # any number in `x`: a search that was exported with size "n" may run with n = 4,
+    # and its result may go to a program where this size is 4.
     fits = [
         str(wanted) == str(size) or (type(wanted), type(size)) == (str, int)
         for wanted, size in zip(leading, x.shape, strict=False)
@@ -527,8 +528,8 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
             )
         raise ArgumentError(text)
     *batch_and_parts, rows, _ = nonzero.coordinates.shape
-    # Coordinates index `x`. In `put` and in gradients, the numbers of rows are indices,
-    # too (`_slot_of_element`).
+    # Coordinates index `x`. In `put` and in gradients, the number of a row is an index,
+    # too (`_nonzero_rows._slot_of_element`).
     if not all(map(fits_index, (*x.shape[: len(leading)], rows))):
         raise ArgumentError(
             f"{name} has sizes {show(x.shape)}, and there are {rows} "
@@ -580,10 +581,10 @@ def _by_parts(
 ) -> Array:
     """Calls a function of `_nonzero_rows` for each tensor of a batch, and each part.
 
-    It is called as function(x, other, valid, index): `other` has the rows to write, or
-    is the scalar that fills. The result gets `sizes`. For example, with `parts=2` an
-    `x` of sizes (6, 5) becomes two parts, (2, 3, 5), and x[4, 2] is element [1, 2] of
-    the second part.
+    `function` is called as function(x, other, valid, index): `other` has the rows to
+    write, or is the scalar that fills. `sizes` are the sizes of the whole result, which
+    is ``take(x)`` or an updated `x`. For example, with `parts=2` an `x` of sizes (6, 5)
+    becomes two parts, (2, 3, 5), and x[4, 2] is element [1, 2] of the second part.
     """
     valid = nonzero.valid if where is None else nonzero.valid & where
     searched, parts, _ = nonzero._static
@@ -595,11 +596,12 @@ def _by_parts(
         # The coordinates of a scalar have one column: `x` gets a dimension for it.
         x = jnp.expand_dims(x, len(batch_and_parts))
     if parts is not None:
-        # The first dimension after the batch: in `x` it is cut into parts, and in the
-        # coordinates it has the parts.
+        # `axis` comes right after the batch. Along `axis`, we cut `x` into parts, and
+        # the coordinates have a part each.
         axis = len(batch_and_parts) - 1
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
+        # The coordinates count from the start of `x`, and not of their part.
         part = lax.broadcasted_iota(integer, (*batch_and_parts, rows), axis)
         index[0] = index[0] - part * constant(length, integer)
     for _ in batch_and_parts:
@@ -623,10 +625,10 @@ def _rows_spec(
     if mesh is None:
         return []
     of_x, of_count = map(divided_axes, (x, nonzero.count))
-    # ``take(x)`` has the batch, the parts, K and the row. Dimension i of the batch and
-    # the parts comes from dimension i of `x` and of the count. It gets the mesh axes of
-    # `x`, or of the count if `x` has none there. K is whole, and the row is divided as
-    # in `x`.
+    # ``take(x)`` has the dimensions of the count, which are the batch and the parts,
+    # then K, then the row. Dimension i of the count gets the mesh axes of dimension i
+    # of `x`, or of the count if `x` has none. K is whole, and the row is divided as in
+    # `x`.
     first = [of_x.get(i) or of_count.get(i, ()) for i in range(nonzero.count.ndim)]
     row_rank = len(sizes) - len(first) - 1
     of_row = range(x.ndim - row_rank, x.ndim)
@@ -655,7 +657,8 @@ def _over_mesh(
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is not None:
         sharding = NamedSharding(mesh, PartitionSpec(*spec))
-        # JAX must not save residuals over explicit axes (jax-ml/jax#29162).
+        # Under jax.checkpoint, JAX saves no residuals: inside of a caller's shard_map,
+        # it can't differentiate with residuals over explicit axes (jax-ml/jax#29162).
         run = jax.checkpoint(by_xla(run, mesh, sharding))
     return run(*operands)
 

@@ -3,8 +3,8 @@
 For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each of the
 20 *elements* has a *row* of 8 values in `x`. The result of a search has K *slots*, with
 the coordinates of an element in each. `index` has these coordinates, as one array of K
-numbers for each searched dimension, as in ``x[index]``. `valid` has K bools: slots past
-the count are not valid.
+numbers for each searched dimension, as in ``x[index]``. `valid` has K bools: it is
+false for slots past the count, and for slots that a caller leaves out.
 
 - A read returns a row for each slot: the row of its element, or the fill if the slot is
   not valid.
@@ -14,7 +14,8 @@ the count are not valid.
 `jax.vmap` maps the functions along a batch.
 
 No two valid slots have the same element. JAX can't know this: its own gradient of a
-read would add up, value by value. So `_read` and `write_rows` each have a custom_jvp.
+read would be a slow scatter, which adds the values of repeated elements. So `_read` and
+`write_rows` each have a custom_jvp.
 The tangent of a write is the tangent of `x`, with zeros where rows are written, plus
 the tangents of the rows. `_read_jvp` explains the tangent of a read.
 """
@@ -32,7 +33,7 @@ from dmljax._check import surely_le
 from dmljax._nonzero_forms import WRITE_ONCE
 from dmljax._types import constant
 
-Index = tuple[Array, ...]  # for each searched dimension, the coordinates of the rows
+Index = tuple[Array, ...]  # for each searched dimension, the coordinate of each slot
 
 # READ
 
@@ -43,7 +44,8 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     `fill` has the type of `x`, and is broadcast.
     """
     if 0 not in x.shape:
-        # JAX must not save residuals over explicit axes (jax-ml/jax#29162).
+        # Under jax.checkpoint, JAX saves no residuals: inside of a caller's shard_map,
+        # it can't differentiate with residuals over explicit axes (jax-ml/jax#29162).
         read = jax.checkpoint(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
@@ -56,23 +58,19 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
 
 @jax.custom_jvp
 def _read(x: Array, valid: Array, index: Index) -> Array:
-    """Returns the row of each slot. A slot that is not valid reads element 0."""
+    """Returns ``x[index]``, with index 0 where it is not valid."""
     inside = tuple(jnp.where(valid, column, 0) for column in index)
     return _gather(x, inside, mode="promise_in_bounds")
 
 
 @_read.defjvp
 def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    """Returns the rows and their tangents.
+    """Returns the rows and their tangents. JAX transposes the tangent for a gradient.
 
-    JAX transposes the tangent to get the gradient, which takes the cotangent of each
-    valid slot to its element. There are two ways:
-
-    - Narrow rows: a scatter from slots to elements. The tangent is its transpose, a
-      gather.
-    - Wide rows: a gather, in which each element reads the cotangent of its slot
-      (`_slot_of_element`). The tangent is its transpose, a scatter from elements to
-      slots.
+    - Narrow rows: the tangent is a gather from elements to slots. So the gradient is a
+      scatter from slots to elements.
+    - Wide rows: the tangent is a scatter from elements to slots. So the gradient is a
+      gather: each element reads the cotangent of its slot (`_slot_of_element`).
     """
     x, valid, index = primals
     x_tangent, *_ = tangents
@@ -110,10 +108,10 @@ def _gather(x: Array, index: Index, **options: Any) -> Array:
 def _has_explicit_axes() -> bool:
     """Whether the mesh has explicit axes, over which an operand may be divided.
 
-    Mostly it has none here: `NonzeroCoordinates` leaves explicit axes to XLA. But it
-    does not see them if `jax.vmap` hides the divided dimension, and `dmljax.numpy`
-    calls `read_rows` itself. We ask the mesh, and not `x`: under vmap, the index alone
-    may be divided.
+    Mostly there are none here, because `NonzeroCoordinates` leaves explicit axes to
+    XLA. There are some if `jax.vmap` hides a divided dimension from it, and in calls
+    from `dmljax.numpy`. We ask the mesh, and not `x`: under vmap, the index alone may
+    be divided.
     """
     return AxisType.Explicit in get_abstract_mesh().axis_types
 
@@ -154,6 +152,7 @@ def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Writes the rows by a select: each element reads its row, or keeps its value.
 
+    So `_read` has swapped roles: it returns the row of each element, by its slot.
     Nothing differentiates this read: `write_rows` has a tangent of its own.
     """
     slot = _slot_of_element(x, valid, index)
@@ -178,7 +177,8 @@ def per_row(flags: Array, x: Array) -> Array:
 def _slot_of_element(x: Array, valid: Array, index: Index) -> Array:
     """Returns the slot of each element, or `len(valid)` if it has none.
 
-    For example, if two slots have elements 2 and 0 of four: [1, 2, 0, 2].
+    For example, if two slots have elements 3 and 0 of four: [1, 2, 2, 0], where 2
+    stands for none.
     """
     slots = valid.shape[0]
     no_slot = jnp.full(x.shape[: len(index)], constant(slots, np.uint32))
@@ -186,11 +186,10 @@ def _slot_of_element(x: Array, valid: Array, index: Index) -> Array:
 
 
 def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
-    """Returns the index with an element past the end of `x` for invalid slots.
+    """Returns the index, past the end of `x` for slots that are not valid.
 
-    There a scatter writes nothing, and a gather fills. The invalid slots share an
-    element, although our scatters promise unique indices: `WRITE_ONCE` says why they
-    may.
+    There a scatter writes nothing, and a gather fills. Several such slots may have the
+    same index: a scatter promises unique indices only for its writes (`WRITE_ONCE`).
     """
     first, *others = index
     return jnp.where(valid, first, constant(x.shape[0], first.dtype)), *others
@@ -199,7 +198,7 @@ def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
 def fits_index(number: int) -> bool:
     """Whether JAX can index with this number: without x64 mode, its index is an int32.
 
-    An array of n elements needs the index n, past the end. A symbolic size fits: JAX
-    assumes that it is below 2^31.
+    Pass the largest index: n for n elements that are also indexed past the end, and
+    otherwise n - 1. A symbolic size fits: JAX assumes that it is below 2^31.
     """
     return not surely_le(np.iinfo(jnp.result_type(int)).max + 1, number)

@@ -222,7 +222,10 @@ def _unbroadcast(cotangent: Array, operand: ad.UndefinedPrimal) -> Array:
 
 
 def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
-    """Says that devices may divide the axes that are not padded."""
+    """Says that padding is independent along axes that are not padded.
+
+    If a padded axis is divided, XLA divides the call, and the output stays divided.
+    """
     padded = {axis for axis, _, _ in forms.padded_axes(x.ndim, start, end)}
     return Division({*range(x.ndim)} - padded, otherwise="keep")
 
@@ -247,8 +250,9 @@ ADJOINT = OperatorPrimitive(
     outputs=forms.cropped_type,
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},
-    # The adjoint adds the padding to the elements that it repeats, and drops it under
-    # CONSTANT. So its transpose is PADDING without a value: CONSTANT pads by zeros.
+    # The adjoint adds each element of the padding to the element of `x` that it
+    # repeats, and drops the padding under CONSTANT. So its transpose is PADDING without
+    # a value, which pads by zeros under CONSTANT.
     transpose=lambda cotangents, _, **static: PADDING(*cotangents, **static),
 )
 

@@ -116,9 +116,9 @@ def period_and_mirror_sum(size: int, mode: PaddingMode) -> tuple[int, int]:
     """
     if mode is PaddingMode.REFLECTION:
         mirror_sum = 2 * size - 2
-        # The period is 1 for size 1, and otherwise 2 * size - 2, which is at least
-        # `size`. We don't write a maximum with 1: `_sum_of_periods` compares the period
-        # with `size`, and JAX can't do so if both are symbolic.
+        # The period is 1 for size 1, and otherwise 2 * size - 2. For a symbolic size,
+        # JAX sees in max(2 * size - 2, size) that the period is at least `size`, as
+        # slices in `_sum_of_periods` require, and does not see it in max(.., 1).
         return jax.core.max_dim(mirror_sum, size), mirror_sum
     mirror_sum = 2 * size - 1
     if mode is PaddingMode.SYMMETRIC:
@@ -171,10 +171,10 @@ def by_axes(
     config = [(0, 0, 0)] * x.ndim
     for axis, before, after in axes:
         config[axis] = (before, after, 0)
-    # XLA's pad takes a scalar. A vmap over the value gives each batch element its own
-    # value: we pad with zeros, and select the values afterwards.
     if value and value[0].size == 1:
         return (lax.pad(x, value[0].reshape(()), config),)
+    # XLA's pad takes a scalar. After a vmap over the value, each batch element has its
+    # own value: we pad with zeros, and select the values afterwards.
     padded = lax.pad(x, lax.full((), 0, x.dtype), config)
     if value:
         padded = jnp.where(is_inside(padded.shape, start, end), padded, *value)
@@ -410,11 +410,13 @@ def is_inside(shape: tuple[int, ...], start: Pads, end: Pads) -> Array:
 # THE ADJOINT
 
 # The adjoint adds each strip of the cotangent to the elements of the inside that the
-# strip repeats. `_summand` says which array to add, and at which element:
+# strip repeats. A strip is a *direct run* if it repeats these elements in ascending
+# order, and a *reversed run* if in descending order, in both cases once each.
+# `_summand` returns what is added to the inside:
 #
-# - under EDGE, the sum of the strip, at the outermost element;
-# - a *direct run*, a strip whose elements ascend in the inside, as it is;
-# - a *reversed run*, a strip whose elements descend, reversed;
+# - under EDGE, the sum of the strip;
+# - for a direct run, the run itself;
+# - for a reversed run, the run in reverse;
 # - for any other strip, the sum of its periods.
 
 
@@ -425,8 +427,8 @@ def adjoint(
 
     CONSTANT drops the strips. By default, each strip has one summand, which is extended
     by zeros to the size of the inside, and XLA adds all summands in one loop. With
-    `cut`, we cut the strips into runs, and the inside where a run begins or ends. Then
-    we add the runs to the pieces of the inside, and join the pieces.
+    `cut`, we cut the strips into runs. We also cut the inside into pieces, at both ends
+    of each summand, add the summands to the pieces, and join the pieces.
     """
     axes = padded_axes(cotangent.ndim, start, end)
     # Pieces are faster from the first axis on, and sums with zeros from the last.
@@ -461,9 +463,9 @@ def adjoint_cpu(
 
     Without `cut`, a strip is extended by zeros, so XLA for CPUs adds to every element
     of the inside, and converts each bfloat16 to float32 and back. In return, all sums
-    share one loop. This pays off only along a single axis with strips shorter than the
-    inside, in types of four bytes or more (docs/development/lab_notes.md, "The adjoint
-    of padding on a CPU").
+    share one loop. So we leave the inside whole only along a single axis with strips
+    shorter than the inside, in types of four bytes or more
+    (docs/development/lab_notes.md, "The adjoint of padding on a CPU").
     """
     if cotangent.ndim == 1:  # see `pad_cpu`
         row = lax.expand_dims(cotangent, [0])

@@ -40,8 +40,9 @@ As in jax.numpy, a list is refused, except by ``one_hot``. `size` is the number 
 coordinates or elements to return. Without it, a call must be outside of ``jit``, or
 search an array of NumPy. A wrong call raises a TypeError or a ValueError.
 
-Each function splits its arguments into static arguments, which decide shapes, and data,
-and calls a compiled function. A search is a second compiled function.
+Each function separates its static arguments, which decide shapes, from data, and calls
+a compiled function. A function that searches calls two: the search, and then a function
+whose static argument is the number of rows.
 """
 
 from __future__ import annotations
@@ -450,7 +451,7 @@ def find_columns(
         )
     integer = jnp.result_type(int)
     for length in x.shape:
-        if not fits_index(length - 1):
+        if not fits_index(length - 1):  # the largest coordinate
             raise ArgumentError(
                 f"{argument} has sizes {show(x.shape)}; coordinates of {length} "
                 f"elements do not fit in {integer} without JAX's x64 mode. "
@@ -476,6 +477,7 @@ def _find(x: AnyArray, size: int | None) -> tuple[Any, Any, int]:
         size = as_size("size", size, "an upper bound of the count")
         if not decide_le(0, size):
             raise ArgumentError(f"size is {size}; it must be at least 0.")
+    # For a symbolic size, NumPy can't make the rows.
     if isinstance(x, np.ndarray) and isinstance(size, int | None):
         found = np.argwhere(x)[:size]
         rows = len(found) if size is None else size
@@ -620,10 +622,10 @@ def take_slices(
     axis = as_axis("axis", axis, values.ndim)
     fill = _as_operand("fill_value", values.dtype, fill_value)
     length = values.shape[axis]
-    is_longer = not surely_le(condition.size, length)
-    up_to_end = condition[:length] if is_longer else condition
+    may_be_longer = not surely_le(condition.size, length)
+    up_to_end = condition[:length] if may_be_longer else condition
     count, coordinates, rows = _find(up_to_end, size)
-    is_checked = is_longer and size is None and not ignore_rest
+    is_checked = may_be_longer and size is None and not ignore_rest
     if is_checked and condition[length:].any():
         raise ArgumentError(
             f"condition is true past the end of the axis of {length} elements."
@@ -658,7 +660,7 @@ def _gather_slices(
     valid = valid_rows(count, rows)
     index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
     integer = jnp.result_type(int)
-    if not fits_index(length):  # `read_rows` can't index, but slices can start anywhere
+    if not fits_index(length):  # `read_rows` needs it; dynamic slices take a uint32
         inside = jnp.where(valid, index, np.uint32(0))
         slice_at = functools.partial(lax.dynamic_index_in_dim, values, keepdims=False)
         slices = jax.vmap(slice_at)(inside)
@@ -828,9 +830,9 @@ def as_weak_as(x: AnyArray, result: Array) -> Array:
 
 @compiled()
 def _weakened(x: Array, result: Array) -> Any:
-    # JAX has no documented function that gives an array a weak type. A result of
-    # full_like has the weak type of `x`, but a single value. So each element of
-    # `result` becomes such a result, by vectorize.
+    # JAX has no documented function that gives an array a weak type. full_like keeps
+    # the weak type of `x`, but takes a single value. So vectorize makes each element a
+    # weakly typed scalar.
     def as_weak_scalar(element: Array) -> Array:
         return lax.full_like(x, element, shape=())
 

@@ -142,8 +142,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
             }
             require_same("data types", types)
             self._check_counts_and_types()
-            # The outputs' sizes, which follow from the inputs and attributes.
             self.check_rules(level)
+            # The outputs' sizes, which follow from the inputs and attributes.
             shapes = self.output_shapes(level)
             for name, shape in zip(self.outputs, shapes, strict=True):
                 sizes = tensors[name].sizes

@@ -120,7 +120,7 @@ class Operator(Generic[Result]):
         return self._hash
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # A pickle has no cached properties: the hash is another one in each process.
+        # We pickle no cached properties, because a hash differs between processes.
         return Operator, (self.desc, self.feature_level)
 
     # Every call reads these properties, so they are computed once.
