@@ -491,7 +491,7 @@ def test_wrong_sequences_of_integers(operator, name, _, call):
         message = assert_refused(operator, text, call, value, error=TypeError)
         assert message.endswith(f" not {kind}.")  # and no advice about pairs
     text = f"{name} has ...1, 1... for an axis; it must have one integer for each axis."
-    text += " One list of pairs...start, end = zip(*pairs)" * (operator == "PADDING")
+    text += " If you have...write start, end = zip(*pairs)" * (operator == "PADDING")
     for value in ((1, 1), (1, 1)), np.ones((2, 2), int):
         assert_refused(operator, text, call, value, error=TypeError)
     for n in (2**64, -(2**64)):
