@@ -335,9 +335,15 @@ def test_a_module_that_lacks_another_is_an_error(tmp_path, monkeypatch):
 
 IMPORTS = """
 import sys, jax, jax.extend.core, chex
-before = set(sys.modules)
+before, values = set(sys.modules), dict(jax.config.values)
 import dmljax
+assert dict(jax.config.values) == values
 print(*(set(sys.modules) - before))
+try:
+    jax.devices()
+except RuntimeError as error:
+    print(error)
+jax.config.update("jax_platforms", "cpu")
 x = jax.numpy.ones(2**16)
 dmljax.padding(x, (1,), (1,)), dmljax.nonzero_coordinates(x, size=1)
 print(*(name for name in sys.modules if name.startswith("dmljax")))
@@ -346,13 +352,16 @@ print("dmljax._model.run" in sys.modules)
 """
 
 
-def test_an_import_loads_few_modules():
-    """We load only our own modules and those of `import jax, jax.extend.core, chex`.
+def test_an_import_loads_few_modules_and_changes_nothing():
+    """It warns of nothing, starts no backend, and leaves the configuration alone.
 
+    We load only our own modules and those of `import jax, jax.extend.core, chex`.
     Neither the import nor calls on a CPU load a kernel or the code for model files.
     """
-    done = python("-c", IMPORTS, JAX_PLATFORMS="cpu")
-    imported, loaded, asked = done.stdout.splitlines()
+    done = python("-W", "error", "-c", IMPORTS, JAX_PLATFORMS="nowhere")
+    assert (done.returncode, done.stderr) == (0, "")
+    imported, error, loaded, asked = done.stdout.splitlines()
+    assert "'nowhere'" in error  # an import that looks for a backend would fail
     assert set(loaded.split()) == set(imported.split())
     # A kernel is in a folder of dmljax.pallas.
     own = re.compile(r"dmljax(\.pallas)?(\._(?!model|main)\w+)?|dmljax\._directml\.\w+")

@@ -1,6 +1,7 @@
 """The result of nonzero_coordinates: a pytree that takes and puts rows."""
 
 import copy
+import math
 import operator
 import pickle
 from functools import partial
@@ -9,12 +10,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from jax import export, test_util
+from jax import export
 from jax.sharding import AxisType
 from jax.sharding import PartitionSpec as P
 
 import dmljax
-from dmljax import _nonzero_rows
 from tests.checks import (
     Parameter,
     assert_refused,
@@ -27,12 +27,11 @@ from tests.collectives import collectives
 from tests.meshes import sharding_of
 from tests.samples import tensor
 from tests.subjects.nonzero_coordinates import DESC
-from tests.transforms.dense import stacked
 
 TAKE = "NonzeroCoordinates.take"
 MASK = np.array([0, 1, 0, 1, 1, 0, 0, 1], np.int8)  # with 4 ones
 FIVE = np.array([1, 1, 0, 1, 1, 0, 0, 1], np.int8)  # of 8: 4 rows are too few
-FLAGS = np.array([1, 0, 1, 1, 0, 1, 0, 1, 1], bool)  # of the first rows
+FLAGS = np.resize([True, False, True, True, False], 70)  # of rows
 BATCH = np.stack([MASK, MASK[::-1], 0 * MASK, 0 * MASK + 1])
 find = dmljax.nonzero_coordinates
 
@@ -42,45 +41,43 @@ def numbers(*shape):
     return np.arange(1, 1 + np.prod(shape), dtype=np.float32).reshape(shape)
 
 
-def taken(mask, x, size, value=0):
-    """The rows of x in NumPy, and `value` past the count."""
-    found = x[mask != 0][:size]
-    rest = np.full((size - len(found), *x.shape[mask.ndim :]), value, x.dtype)
-    return np.concatenate([found, rest])
-
-
-def put(mask, x, rows, share=0, where=True):
-    """The rows written into x in NumPy, with a share of what they replace."""
-    flat = x.reshape(mask.size, *x.shape[mask.ndim :]).copy()
-    at = np.flatnonzero(mask)[: len(rows)]
-    flags = np.broadcast_to(where, len(rows))[: len(at)]
-    at, rows = at[flags], rows[: len(at)][flags]
-    flat[at] = rows + share * flat[at]
-    return flat.reshape(x.shape)
+def narrow_and_wide(*shape):
+    """Two kinds of rows: `put` selects rows of 16 for half of `x`."""
+    return [numbers(*shape, width) for width in (2, 16)]
 
 
 def moved(mask, x, rows, value=-1):
-    """What `uses` returns."""
-    flags = True, FLAGS[: len(rows)]
-    written = [put(mask, x, rows, share, w) for share in (0, 1) for w in flags]
-    return taken(mask, x, len(rows), value), *written
+    """What `uses` returns, in NumPy. `rows` begins with the batch and the parts."""
+    row = x.shape[mask.ndim :]
+    *lines, size = rows.shape[: rows.ndim - len(row)]
+    found = mask.reshape(math.prod(lines), -1) != 0
+    slots = found.cumsum(1) - 1
+    at = np.nonzero(found & (slots < size))  # line and element
+    to = at[0], slots[at]  # line and row
+    x_lines, row_lines = (
+        x.reshape(*found.shape, *row),
+        rows.reshape(len(found), size, *row),
+    )
+    put, add, given, taken = map(np.copy, (x_lines, x_lines, row_lines, row_lines))
+    taken[:] = value
+    taken[to] = put[at]
+    put[at] = given[to]
+    given[:, ~FLAGS[:size]] = 0
+    add[at] += given[to]
+    return taken.reshape(rows.shape), put.reshape(x.shape), add.reshape(x.shape)
 
 
-@pytest.fixture(params=[2, 16], ids=["scatter", "select"])
-def form(request):
-    """The number of values in a row: `put` selects rows of 16 for half of `x`."""
-    return request.param
+def moved_each(mask, x, rows, **options):
+    """The same for lists of arrays."""
+    each = map(partial(moved, mask, **options), x, rows)
+    return [*map(list, zip(*each, strict=True))]
 
 
-def uses(kept, x, rows):
-    """Rows of x, and x with other rows and plus these: all of them, and the flagged."""
+def uses(kept, x, rows, value=-1):
+    """Rows of x, x with other rows, and x plus the rows with a flag."""
     where = jnp.broadcast_to(FLAGS[: kept.valid.shape[-1]], kept.valid.shape)
-    written = [
-        write(x, rows, where=flags)
-        for write in (kept.put, kept.add)
-        for flags in (None, where)
-    ]
-    return kept.take(x, fill_value=-1), *written
+    added = kept.add(x, rows, where=where)
+    return kept.take(x, fill_value=value), kept.put(x, rows), added
 
 
 def there_and_back(mask, x, rows, **options):
@@ -145,28 +142,28 @@ def test_a_result_keeps_the_sizes(passed):
 
 def test_other_sizes_are_another_tree():
     row = MASK[None]
-    results = find(row), find(row), find(row, parts=1), find(MASK)
+    calls = (find, row), (find, row), (partial(find, parts=1), row), (find, MASK)
+    results = [jax.eval_shape(*call) for call in calls]
     assert len(set(map(jax.tree.structure, results))) == 3
 
 
-@pytest.mark.parametrize(("sizes", "size"), [("4", 5), ("n", 5), ("n", None)])
-def test_exported_bytes(sizes, size):
+def test_exported_bytes():
     """Without `size`, a symbolic size makes a symbolic number of rows."""
     pytest.importorskip("flatbuffers")
-    shape = export.symbolic_shape(f"{sizes}, 2")
+    shape = export.symbolic_shape("n, 2")
     types = [struct(dtype, *shape) for dtype in (np.int8, np.float32)]
 
-    @jax.jit
-    def run(mask, x):
+    def run(mask, x, size):
         kept = find(mask, size=size)
         doubled, pull = jax.vjp(lambda x: kept.put(x, 2 * kept.take(x)), x)
         return kept, doubled, pull(x)[0]
 
-    data = export.export(run)(*types).serialize()
+    both = jax.jit(lambda *given: [run(*given, size) for size in (5, None)])
+    data = export.export(both)(*types).serialize()
     mask, x = MASK.reshape(4, 2), numbers(4, 2)
-    kept, *found = export.deserialize(data).call(mask, x)
-    assert_same(found, [np.where(mask, 2 * x, x)] * 2)
-    assert_same(kept.take(x), taken(mask, x, size or 8))
+    for kept, *found in export.deserialize(data).call(mask, x):
+        assert_same(found, [np.where(mask, 2 * x, x)] * 2)
+        assert kept.take(x).tolist()[:5] == [*x[mask > 0], 0]
 
 
 # VALUES
@@ -213,55 +210,33 @@ EXTREMES = {"bool": True, "int8": -128, "uint8": 255, "uint32": 2**32 - 1}
 EXTREMES |= {"int32": 2**24 + 1, "bfloat16": 3, "float64": 1 / 3, "complex64": 1 + 2j}
 
 
-def test_trees_of_arrays_of_every_type(form):
+def test_trees_of_arrays_of_every_type():
     """Every bit of narrow and wide rows is kept."""
     kept = find(MASK, size=5)
+
+    @jax.jit
+    def pairs(x, rows):
+        return jax.tree.map(lambda *pair: pair, kept.take(x), kept.put(x, rows))
+
     with jax.enable_x64(True):
-        arrays = [np.full((8, form), v, t) for t, v in EXTREMES.items()]
+        arrays = [np.full((8, n), v, t) for t, v in EXTREMES.items() for n in (2, 16)]
         x = {"a": numbers(8), "b": (None, arrays)}
         rows = jax.tree.map(lambda a: a[:5] * np.array(0, a.dtype), x)
-        found = jax.jit(lambda x, rows: (kept.take(x), kept.put(x, rows)))(x, rows)
-    pairs = partial(taken, MASK, size=5), partial(put, MASK)
-    wanted = jax.tree.map(pairs[0], x), jax.tree.map(pairs[1], x, rows)
+        found = pairs(x, rows)
+    wanted = jax.tree.map(lambda *pair: moved(MASK, *pair, 0)[:2], x, rows)
     assert jax.tree.structure(found) == jax.tree.structure(wanted)
     assert_same(found, wanted)
-    x = {"a": numbers(8, 2), "b": (MASK, None)}
+    x = {"a": numbers(8), "b": (MASK, None)}
     filled = kept.take(x, fill_value={"a": np.float32(0.5), "b": (7, None)})
-    assert (filled["a"][4, 0], filled["b"][0][4]) == (0.5, 7)
+    assert [rows.tolist()[4] for rows in jax.tree.leaves(filled)] == [0.5, 7]
     assert kept.take([]) == []
 
 
 @pytest.mark.parametrize("size", [0, 5])
 def test_results_are_not_weak(size):
-    given = jnp.full((8, 16), 2.0), jnp.full((size, 16), 3.0)
-    wanted = moved(MASK, *map(np.asarray, given))
-    assert_same(there_and_back(MASK, *given, size=size), wanted)
-
-
-@pytest.mark.parametrize("size", [2, 6])
-def test_batches_and_parts(size, form):
-    """If `size` is too small, the rows of a line don't reach another line."""
-    search = partial(find, size=size)
-    cut = partial(search, parts=2)
-    batch = BATCH.reshape(4, 4, 2)
-    for mask, kept in (
-        (BATCH, jax.vmap(search)(BATCH)),
-        (MASK, cut(MASK)),
-        (batch, jax.vmap(cut)(batch)),
-    ):
-        x, rows = numbers(*mask.shape, form), -numbers(*kept.valid.shape, form)
-        n = kept.count.size
-        lines = mask.reshape(n, -1), x.reshape(n, -1, form), rows.reshape(n, size, form)
-        pairs = zip(stacked(map(moved, *lines)), (rows, x, x, x, x), strict=True)
-        wanted = [found.reshape(like.shape) for found, like in pairs]
-        assert_same(uses(kept, x, rows), wanted)
-        counts = (lines[0] != 0).sum(1, dtype=np.int32).reshape(kept.count.shape)
-        assert_same(kept.overflow, counts > size)
-        assert_same(kept.dropped, np.maximum(counts - size, 0))
-        assert_same(kept.valid, np.arange(size) < counts[..., None])
-        if mask is BATCH:
-            run = jax.vmap(partial(there_and_back, size=size))
-            assert_same(run(mask, x, rows), wanted)
+    given = [jax.ShapeDtypeStruct((n, 16), "f", weak_type=True) for n in (8, size)]
+    found = jax.eval_shape(partial(there_and_back, size=size), MASK, *given)
+    assert not any(array.weak_type for array in found)
 
 
 @pytest.mark.parametrize("strides", [None, (9, 2)])
@@ -280,8 +255,12 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
     assert (bool(scalar.overflow), int(scalar.dropped)) == (True, 1)
     of_scalars = jax.vmap(find)(MASK).take(x := numbers(8, 2))  # a row for each scalar
     assert_same(of_scalars, (x * (MASK[:, None] != 0))[:, None])
-    many = find(0 * MASK + 1, parts=2, size=3)
-    assert (many.overflow.tolist(), many.dropped.tolist()) == ([True, True], [1, 1])
+    many = find(FIVE, parts=2, size=2)
+    assert (many.overflow.tolist(), many.dropped.tolist()) == ([True, False], [1, 0])
+    assert find(FIVE, parts=2, size=3).valid.tolist() == [
+        [True] * 3,
+        [True, True, False],
+    ]
     # A planted fault: every result without sizes is taken for a descriptor's.
     made = dmljax.NonzeroCoordinates(*find(0 * MASK + 1, size=6))
     assert (bool(made.overflow), int(made.dropped)) == (True, 2)
@@ -294,18 +273,42 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
 # TRANSFORMATIONS
 
 
+def dot(one, other):
+    """The sum of the products of all elements of two trees."""
+    pairs = zip(*map(jax.tree.leaves, (one, other)), strict=True)
+    return sum((a * b).sum() for a, b in pairs)
+
+
 @pytest.mark.parametrize("size", [0, 4, 6])
-def test_derivatives(size, form):
-    """JAX compares derivatives of both orders with differences, in both modes."""
+def test_derivatives(size):
+    """Slopes of both orders, forwards and in reverse; the uses are linear."""
     kept = find(FIVE, size=size, fill=None)
+    at = [narrow_and_wide(8), narrow_and_wide(size), np.ones(())]
+    at = jax.tree.map(np.float64, at)  # which holds all sums
+    to = jax.tree.map(lambda a: 7 - a * a % 13, at)
+    twice = jax.tree.map(lambda a: 2 * a, to)
 
-    @jax.jit
-    def squares(x, rows, value):
-        return kept.take(x**2, fill_value=value**2), uses(kept, x**2, rows**2)
+    def energy(at):
+        outputs = uses(kept, *jax.tree.map(jnp.square, at))
+        return dot(outputs, outputs)
 
-    with jax.enable_x64(True):  # differences of float32 are too coarse
-        x, rows = (numbers(n, form).astype(float) / 64 for n in (8, size))
-        test_util.check_grads(squares, (x, rows, 0.5), order=2)
+    def moved_product(*factors):
+        x, rows, value = jax.tree.map(np.multiply, *factors)
+        return moved_each(FIVE, x, rows, value=value)
+
+    def forward(function):
+        return lambda at: jax.jvp(function, [at], [to])[1]
+
+    def reverse(function):
+        return lambda at: dot(to, jax.grad(function)(at))
+
+    slopes = [forward(energy), reverse(energy)]
+    slopes += [mode(slope) for mode in (forward, reverse) for slope in slopes]
+    with jax.enable_x64(True):
+        found = jax.jit(lambda at: [slope(at) for slope in slopes])(at)
+    outputs, first, second = map(moved_product, (at, at, to), (at, twice, twice))
+    first, second = dot(outputs, first), dot(first, first) + dot(outputs, second)
+    assert jax.device_get(found) == [2 * first] * 2 + [2 * second] * 4
 
 
 def test_a_second_call_sends_nothing_to_the_device():
@@ -322,69 +325,79 @@ def test_a_second_call_sends_nothing_to_the_device():
     assert_same(found, wanted)
 
 
-# SEVERAL DEVICES
+# BATCHES, PARTS AND DEVICES
 
 
 def doubled(search, mask, x):
-    """The array with doubled rows, and some of these added."""
+    """The uses of x with its own rows, doubled."""
     kept = search(mask)
-    rows = 2 * kept.take(x)
-    where = kept.take(x[..., 0] % 3 > 0)
-    return kept.add(kept.put(x, rows), rows, where=where)
+    return uses(kept, x, [2 * rows for rows in kept.take(x)])
 
 
-few = partial(find, size=4)
+def with_gradient(function, mask, x):
+    """The outputs, and the gradient of half of the sum of their squares."""
+    outputs, pull = jax.vjp(partial(function, mask), x)
+    return outputs, *pull(outputs)
+
+
+def assert_doubled(found, mask, x, *sizes):
+    """Compares what `with_gradient` returns. `sizes` are the sizes of the rows."""
+    each = [np.broadcast_to(a, (*mask.shape, a.shape[-1])) for a in x]
+    rows = [np.zeros((*sizes, a.shape[-1]), a.dtype) for a in x]
+    taken, *_ = moved_each(mask, each, rows, value=0)
+    rows = [2 * rows for rows in taken]
+    assert_same(found[0], moved_each(mask, each, rows))
+    # With fill 0 the function is linear. float64 holds the sums.
+    linear = moved_each(mask, each, rows, value=0)
+    outputs, gradient, x = jax.tree.map(np.float64, (*found, x))
+    assert dot(gradient, x) == dot(outputs, linear)
+
+
+# The sizes of the rows, and the function.
 WAYS = {
-    "parts": partial(doubled, partial(find, size=9, parts=8)),
-    "vmap": jax.vmap(partial(doubled, few)),
-    "batch": partial(doubled, jax.vmap(few)),
-    "whole": partial(doubled, partial(find, size=70)),
+    "parts": (8, 9, partial(doubled, partial(find, size=9, parts=8))),
+    "vmap": (16, 3, jax.vmap(partial(doubled, partial(find, size=3)))),
+    "batch": (16, 2, 2, partial(doubled, jax.vmap(partial(find, size=2, parts=2)))),
+    "whole": (70, partial(doubled, partial(find, size=70))),
 }
 
 
-@needs_devices
-@pytest.mark.parametrize("way", WAYS)
-def test_devices_send_nothing_where_the_parts_lie(way, form):
+@pytest.mark.parametrize(
+    ("way", "kind"),
+    [
+        ("parts", AxisType.Auto),
+        ("batch", AxisType.Auto),
+        *((way, AxisType.Explicit) for way in WAYS),
+    ],
+)
+def test_parts_send_nothing_to_one_another(way, kind):
+    """Neither their devices, nor the rows of parts that have too few."""
     mask = np.random.default_rng(0).integers(2, size=(16, 8), dtype=np.int8)
-    x = numbers(16, 8, form)
-
-    @jax.jit
-    def both(mask, x):
-        result, pull = jax.vjp(partial(WAYS[way], mask), x)
-        return result, pull(result)[0]
-
-    alone = both(mask, x)
-    for kind in AxisType.Auto, AxisType.Explicit:
-        sharding = sharding_of("8", P("a"), kind)
-        placed = jax.device_put((mask, x), sharding)
-        compiled = both.lower(*placed).compile()
-        found = compiled(*placed)
-        assert_same(found, alone)
-        for array in found:
-            assert array.sharding.is_equivalent_to(sharding, 3)
-        if way != "whole":
-            assert collectives(compiled.as_text()) == []
+    x = narrow_and_wide(16, 8)
+    *sizes, function = WAYS[way]
+    mesh = "8" if jax.device_count() >= 8 else "1"
+    sharding = sharding_of(mesh, P("a"), kind)
+    placed = jax.device_put((mask, x), sharding)
+    program = jax.jit(partial(with_gradient, function)).lower(*placed).compile()
+    found = program(*placed)
+    assert_doubled(found, mask, x, *sizes)
+    (_, *written), gradient = found
+    for array in jax.tree.leaves((written, gradient)):
+        assert array.sharding.is_equivalent_to(sharding, 3)
+    if way != "whole":
+        assert collectives(program.as_text()) == []
 
 
 @needs_devices
-def test_vmap_over_explicit_axes_of_masks_for_one_array(form):
-    """Each device has the whole x, and a part of the masks and rows."""
-    mesh = sharding_of("8", P("a"), AxisType.Explicit).mesh
-    masks = np.tile(BATCH, (2, 1))
-    x, rows = numbers(8, form), -numbers(8, 4, form)
-
-    run = jax.vmap(partial(there_and_back, size=4), (0, None, 0))
-
-    @jax.jit
-    def program(x, masks, rows):
-        outputs, pull = jax.vjp(lambda x: run(masks, x, rows), x)
-        return outputs, pull(outputs)
-
-    expected = program(x, masks, rows)
-    with jax.set_mesh(mesh):
-        placed = [jax.device_put(a, P("a")) for a in (masks, rows)]
-        found = program(x, *placed)
-    assert_same(found, expected)
+def test_vmap_over_explicit_axes_of_masks_for_one_array():
+    """Each device has the whole x, and a part of the masks."""
+    sharding = sharding_of("8", P("a"), AxisType.Explicit)
+    masks, x = np.tile(BATCH, (2, 1)), narrow_and_wide(8)
+    function = jax.vmap(partial(doubled, partial(find, size=4)), (0, None))
+    with jax.set_mesh(sharding.mesh):
+        placed = jax.device_put(masks, sharding)
+        found = jax.jit(partial(with_gradient, function))(placed, x)
+    assert_doubled(found, masks, x, 8, 4)
 
 
 @needs_devices
@@ -407,24 +420,28 @@ def test_rows_are_divided_by_part_and_as_the_array(parts, of_mask, of_x, wanted)
     def run(mask, x):
         kept = find(mask, parts=parts, size=3)
         rows = kept.take(x)
-        return rows, kept.valid, kept.dropped, kept.put(x, rows)
+        return rows, kept.put(x, rows)
 
-    inputs = FIVE.repeat(2), numbers(16, 16)
+    mask, x = FIVE.repeat(2), numbers(16, 16)
     shardings = [sharding_of("2x2", p, AxisType.Explicit) for p in (of_mask, of_x)]
-    found = run(*map(jax.device_put, inputs, shardings))
-    assert_same(found, run(*inputs))
+    found = run(*map(jax.device_put, (mask, x), shardings))
+    sizes = (3, 16) if parts is None else (parts, 3, 16)
+    taken, *_ = moved(mask, x, np.zeros(sizes, x.dtype), value=0)
+    assert_same(found, (taken, x))
     assert jax.typeof(found[0]).sharding.spec == wanted
     # A planted fault: only the first dimension of the written array stays divided.
-    assert found[-1].sharding.is_equivalent_to(shardings[1], 2)
+    assert found[1].sharding.is_equivalent_to(shardings[1], 2)
 
 
 @needs_devices
 def test_flags_over_explicit_axes():
     """The flags alone are divided."""
     sharding = sharding_of("2x2", P("a"), AxisType.Explicit)
-    kept, x, rows = find(MASK, size=6), numbers(8, 2), -numbers(6, 2)
+    x, rows = numbers(8, 2), -numbers(6, 2)
     where = jax.device_put(FLAGS[:6], sharding)
-    assert_same(kept.put(x, rows, where=where), put(MASK, x, rows, 0, FLAGS[:6]))
+    wanted = x.copy()
+    wanted[[1, 4, 7]] = rows[[0, 2, 3]]
+    assert_same(find(MASK, size=6).put(x, rows, where=where), wanted)
 
 
 @needs_devices
@@ -435,26 +452,34 @@ def test_parts_over_two_mesh_axes():
     assert_refused("NONZERO_COORDINATES", text, find, mask, parts=6)
 
 
+def over_b(function):
+    return jax.shard_map(function, in_specs=P("b"), out_specs=P("b"), axis_names={"b"})
+
+
 @needs_devices
-@pytest.mark.parametrize("axis", ["a", None])
-def test_gradients_inside_of_a_shard_map_over_another_axis(form, axis):
-    """If it is not compiled, and no explicit axis is left, reads keep residuals."""
-    x = numbers(2, 8, form)
-    sharding = sharding_of("2x2", P("b", axis), AxisType.Explicit)
+def test_gradients_inside_of_a_shard_map_over_another_axis():
+    sharding = sharding_of("2x2", P("b", "a"), AxisType.Explicit)
+    x = narrow_and_wide(2, 8)
 
-    def loss(x):
-        kept = find(MASK, size=5)
-        put = kept.put(x, 2 * kept.take(x))
-        packed = dmljax.numpy.compress(jnp.asarray(MASK), x, 0, size=5)
-        return (kept.add(put, packed) ** 2).sum() / 2
+    def run(x):
+        search = partial(find, size=5)
+        found = with_gradient(partial(doubled, search), MASK, [a[0] for a in x])
+        return jax.tree.map(lambda a: a[None], found)
 
-    gradient = jax.grad(lambda x: loss(x[0]))
     with jax.set_mesh(sharding.mesh):
-        mapped = jax.shard_map(
-            gradient, in_specs=P("b"), out_specs=P("b"), axis_names={"b"}
-        )
-        found = (jax.jit(mapped) if axis else mapped)(jax.device_put(x, sharding))
-    assert_same(found, np.where(MASK[:, None], 9 * x, x))
+        found = jax.jit(over_b(run))(jax.device_put(x, sharding))
+    assert_doubled(found, np.stack([MASK, MASK]), x, 2, 5)
+
+
+@needs_devices
+def test_a_gradient_inside_of_a_shard_map_that_is_not_compiled():
+    """Noticed: reads keep residuals, although an explicit axis is left."""
+    sharding = sharding_of("2x2", P("b"), AxisType.Explicit)
+    kept = find(MASK, size=5)
+    with jax.set_mesh(sharding.mesh):
+        placed = jax.device_put(numbers(2, 8), sharding)
+        found = over_b(jax.grad(lambda x: kept.take(x[0]).sum()))(placed)
+    assert_same(found, np.stack([MASK, MASK]).astype(np.float32))
 
 
 # ERRORS
@@ -528,21 +553,17 @@ jax.tree_util.register_pytree_node(
 def test_a_parameter_is_an_array():
     """Noticed: trees without `unwrap_array`, which would return a parameter."""
     kept, x = find(MASK, size=5), numbers(8)
+    taken, put, _ = moved(MASK, x, x[:5], x[0])
     for tree in Node(x), {"a": Node(x)}:
-        assert_same(kept.take(tree, fill_value=Node(x[0])), taken(MASK, x, 5, 1))
-        assert_same(
-            kept.put(tree, jax.tree.map(lambda x: x[:5], tree)), put(MASK, x, x[:5])
-        )
+        rows = jax.tree.map(lambda x: x[:5], tree)
+        assert_same(kept.take(tree, fill_value=Node(x[0])), taken)
+        assert_same(kept.put(tree, rows), put)
 
 
-def test_the_read_of_narrow_rows_past_the_count_is_0_with_a_derivative():
-    """Noticed: `_read_jvp` with mode "clip" in place of "fill"."""
-    read = partial(jax.jvp, _nonzero_rows._read)
-    valid, index = np.array([True, False]), (np.array([1, 0]),)
-    arguments = jax.tree.map(jnp.asarray, (numbers(3), valid, index))
-    zeros = jax.tree.map(lambda a: np.zeros(a.shape, jax.dtypes.float0), arguments[1:])
-    values, tangents = read(arguments, (arguments[0], *zeros))
-    assert values.tolist() == tangents.tolist() == [2, 0]
+def test_narrow_rows_past_the_count_are_read_past_the_end():
+    """Noticed: `_read_jvp` with mode "clip", whose indices would not be unique."""
+    gradient = jax.grad(lambda x: find(MASK).take(x).sum())
+    assert "FILL_OR_DROP" in str(jax.make_jaxpr(gradient)(numbers(8)))
 
 
 def test_results_that_do_not_fit():

@@ -1,4 +1,4 @@
-"""The public names, their signatures and docstrings, and the effects of an import."""
+"""The public names and their signatures."""
 
 import inspect
 import pickle
@@ -7,7 +7,6 @@ import pytest
 
 import dmljax
 from dmljax import _operators
-from tests.checks import python
 from tests.project.texts import ROOT
 from tests.subjects import SUBJECTS
 
@@ -69,24 +68,3 @@ def test_signatures(name):
     assert inspect.isfunction(public(name))
     assert not (PACKAGE / f"{name}.py").exists()  # hidden by the function
     assert (PACKAGE / "py.typed").is_file()
-
-
-# THE IMPORT
-
-
-IMPORT = """
-import jax
-before = dict(jax.config.values)
-import dmljax
-assert dict(jax.config.values) == before
-try:
-    jax.devices()
-except RuntimeError as error:
-    print(error)
-"""
-
-
-def test_import_is_quiet_starts_no_backend_and_leaves_the_configuration_alone():
-    done = python("-W", "error", "-c", IMPORT, JAX_PLATFORMS="nowhere")
-    assert (done.returncode, done.stderr) == (0, "")
-    assert "'nowhere'" in done.stdout  # an import that looks for a backend would fail
