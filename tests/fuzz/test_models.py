@@ -59,9 +59,11 @@ def places(value):
 
 @pytest.mark.parametrize("name", DESCRIBED)
 def test_odd_values_are_refused_in_words(name, x64):
+    """Models differ in their descriptors: a single one is odd in the other places."""
     model = valid_model(DESCRIBED[name].example)
     model["commands"].append(m.save(next(iter(model["resources"])), "r.bin"))
-    for parent, key in list(places(model)):
+    odd = model if name == "PADDING1" else model["dispatchables"]
+    for parent, key in list(places(odd)):
         right = parent[key]
         for parent[key] in VALUES:
             try:
