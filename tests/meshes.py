@@ -47,7 +47,7 @@ MEANINGS = {
     # With automatic axes, XLA sums over one mesh axis after the other.
     "the sums": lambda case, parts: 2 * sum(count > 1 for count in parts),
     "the output twice": lambda case, parts: (
-        2 * on_one_device(case).size // math.prod(parts[1:])
+        2 * on_one_device(case)[0].size // math.prod(parts[1:])
     ),
     "the tensor": lambda case, parts: math.inf,
     "as `jnp.argwhere`": lambda case, parts: 3 * MASK.size,
@@ -142,11 +142,18 @@ def pulled_back(case):
     return pull, (*case.arrays, array(shape=shape))
 
 
+def programs_of(case):
+    """A call, and its gradient if any: functions and their arrays."""
+    programs = [(case.function, case.arrays)]
+    if case.differentiable and case.divided:
+        programs.append(pulled_back(case))
+    return programs
+
+
 @functools.cache
-def on_one_device(case, gradient=False):
-    """The outputs of one device, for comparison with those of all meshes."""
-    function, arrays = pulled_back(case) if gradient else (case.function, case.arrays)
-    return jax.jit(function)(*arrays)
+def on_one_device(case):
+    """The outputs of the programs on one device, for comparison with all meshes."""
+    return jax.jit(lambda: [call(*arrays) for call, arrays in programs_of(case)])()
 
 
 def check_sent(text, case, parts, kind):
@@ -165,14 +172,11 @@ def check_sent(text, case, parts, kind):
 
 
 def check_both(case, mesh, spec, kind, platform="cpu"):
-    """Checks a call, and its gradient if any, against the page and one device."""
+    """Checks the programs of a case against the page and one device."""
     sharding = sharding_of(mesh, spec, kind, platform)
     parts = parts_of(mesh, spec)
-    programs = [(case.function, case.arrays)]
-    if case.differentiable and case.divided:
-        programs.append(pulled_back(case))
-    for gradient, (function, arrays) in enumerate(programs):
-        one = on_one_device(case, gradient)
+    pairs = zip(programs_of(case), on_one_device(case), strict=True)
+    for (function, arrays), one in pairs:
         text, outputs = run(function, sharding, *arrays, one=one)
         check_sent(text, case, parts, kind)
         last = jax.tree.leaves(outputs)[-1]

@@ -28,7 +28,6 @@ NUMPY = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 WIDE = ("float64", "int64", "uint64", "complex128")
 INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32")
-INEXACT = ("float16", "bfloat16", "float32", "float64", "complex64")
 # JAX's types without a name in DirectML.
 EXTRA = ("bool", "bfloat16", "complex64", "complex128")
 EXTRA += ("float8_e4m3fn", "float8_e5m2", "int4", "uint4")

@@ -23,7 +23,7 @@ each_linear = dense.each_operator(linear=True)
 
 
 @each_linear
-@pytest.mark.parametrize("dtype", samples.INEXACT, indirect=True)
+@pytest.mark.parametrize("dtype", ["bfloat16", "complex64", "float64"], indirect=True)
 def test_derivatives(uses, dtype):
     """Forward, reverse, linearized, transposed: all are the matrix."""
 
@@ -53,33 +53,30 @@ def test_derivatives(uses, dtype):
 
 @each_linear
 def test_gradient_and_hessian(uses):
-    """The gradients of a quadratic function, by jax.checkpoint and in a scan."""
+    """Of a quadratic function. The gradient is by jax.checkpoint in a scan."""
 
     def scanned(function):
         """The second step of a loop."""
 
         def loop(*operands):
             rows = [jnp.stack([jnp.zeros_like(x), x]) for x in operands]
-            _, outputs = lax.scan(lambda _, row: (None, function(*row)), None, rows)
-            return outputs[1]
+            step = jax.checkpoint(lambda _, row: (None, function(*row)))
+            return lax.scan(step, None, rows)[1][1]
 
         return loop
 
     def run(sample, *arrays):
         function, primals = dense.opened(sample, arrays)
         argnums = tuple(range(len(primals)))
-        gradients = [
-            jax.grad(dense.energy(way(function)), argnums)(*primals)
-            for way in (jax.checkpoint, scanned)
-        ]
-        return jax.hessian(dense.energy(function), argnums)(*primals), gradients
+        hessian = jax.hessian(dense.energy(function), argnums)(*primals)
+        return hessian, jax.grad(dense.energy(scanned(function)), argnums)(*primals)
 
     def expected(sample, *arrays):
         sizes = [operand.shape for operand in dense.only_open(sample, arrays)]
         maps = zip(dense.matrices(sample, arrays), sizes, strict=True)
         pairs = itertools.product(maps, repeat=2)
         hessian = [(a.T @ b).reshape(one + other) for (a, one), (b, other) in pairs]
-        return hessian, [dense.expected_gradient(sample, *arrays)] * 2
+        return hessian, dense.expected_gradient(sample, *arrays)
 
     dense.check(uses, Sample.arrays, run, expected)
 

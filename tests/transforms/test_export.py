@@ -14,6 +14,7 @@ from tests.checks import needs_kernels
 from tests.pallas.nonzero import by_kernel as find
 from tests.samples import Sample
 from tests.subjects import KERNELS, SUBJECTS
+from tests.subjects.nonzero_coordinates import oracle
 from tests.subjects.padding import padded
 from tests.transforms import dense
 
@@ -83,13 +84,12 @@ def of_a_matrix(x, value):
 
 def test_height_and_width():
     """Forward and gradient, for a batch whose size is not known either."""
-    calls = [(numbers(2, 1), F32(5)), (numbers(8, 3), F32(5))]
     batched = jax.jit(with_gradient(jax.vmap(of_a_matrix)))
-    batches = [(np.stack([x, x[:, ::-1]]), np.stack([y, y])) for x, y in calls]
-    types = export.symbolic_args_specs(batches[0], ("b, h, w", "b"))
+    # Along the width there is a single element to repeat.
+    arrays = numbers(2, 3, 1), np.full(2, F32(5))
+    types = export.symbolic_args_specs(arrays, ("b, h, w", "b"))
     program = export.export(batched, platforms={HERE, "cuda"})(*types)
-    for xs in batches:
-        dense.assert_equal(program.call(*xs), batched(*xs))
+    dense.assert_equal(program.call(*arrays), batched(*arrays))
 
 
 @pytest.mark.parametrize("mode", [PaddingMode.REFLECTION, PaddingMode.SYMMETRIC])
@@ -102,11 +102,15 @@ def test_a_constraint_makes_the_gradient_slices(mode):
         assert ("stablehlo.dynamic_reshape" in module) == (not constraints)
 
 
-def in_every_way(x):
+def of_each(function):
+    """The oracle's `jax.vmap`."""
+    return lambda batch: dense.stacked(list(map(function, batch)))
+
+
+def in_every_way(find, vmap, x):
     """The first size of a batch is a symbol, and all others are known."""
-    find = dmljax.nonzero_coordinates
     return (
-        jax.vmap(partial(find, size=2, parts=3, fill=9))(x),
+        vmap(partial(find, size=2, parts=3, fill=9))(x),
         find(x, size=5),
         find(x, size=x.shape[0]),
     )
@@ -116,18 +120,16 @@ def in_every_way(x):
     ("function", "spec", "x"),
     [
         (in_every_way, "b, 3, 4", numbers(2, 3, 4)),
-        (partial(dmljax.nonzero_coordinates, fill=9), "b, h, w", numbers(2, 3, 4)),
+        (lambda find, _, x: find(x, fill=9), "b, h, w", numbers(2, 3, 4)),
         # A CPU computes the coordinates of 256 rows and more in blocks.
-        (jax.vmap(dmljax.nonzero_coordinates), "b, 300", numbers(2, 300)),
+        (lambda find, vmap, x: vmap(find)(x), "b, 300", numbers(2, 300)),
     ],
 )
 def test_nonzero_coordinates(function, spec, x):
+    jitted = jax.jit(partial(function, dmljax.nonzero_coordinates, jax.vmap))
     symbolic = export.symbolic_args_specs(x, spec)
-    jitted = jax.jit(function)
-    export.export(jitted, platforms=["cuda"])(symbolic)
-    program = export.export(jitted, platforms=[HERE])(symbolic)
-    for array in (x, 0 * x[:1]):
-        dense.assert_equal(program.call(array), jitted(array))
+    program = export.export(jitted, platforms={HERE, "cuda"})(symbolic)
+    dense.assert_equal(program.call(x), function(oracle, of_each, x))
 
 
 LINE = numbers(6)

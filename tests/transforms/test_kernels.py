@@ -59,9 +59,9 @@ def test_samples_on_a_gpu():
         assert launches(sample.run, *sample.arrays()) == 1
 
 
-@pytest.mark.parametrize("x64", [False, True], ids=["32 bits", "64 bits"])
-def test_samples_and_edges_on_a_tpu(x64):
-    for sample in USES:
+@pytest.mark.parametrize(("x64", "uses"), [(False, USES), (True, KERNEL_SAMPLES)])
+def test_samples_and_edges_on_a_tpu(x64, uses):
+    for sample in uses:
         with jax.enable_x64(x64 or needs_x64(sample)):
             arrays = sample.arrays()
             # Nothing is to be found in an empty array, or without rows.

@@ -3,6 +3,8 @@
 Compiling takes most of the time, so we put many samples into a program.
 """
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -11,7 +13,7 @@ import pytest
 from tests import samples
 from tests.checks import assert_same, check, each, needs_x64
 from tests.samples import named
-from tests.subjects import LINEAR, SAMPLES, SUBJECTS
+from tests.subjects import FIRST, LINEAR, SAMPLES, SUBJECTS
 
 pytestmark = [
     pytest.mark.usefixtures("simulator"),
@@ -32,22 +34,26 @@ def compiled(uses):
 
 def assert_all_same(uses, program, inputs):
     for sample, arrays, output in zip(uses, inputs, program(inputs), strict=True):
-        assert_same(output, sample.expected(*arrays), str(sample))
+        name = f"{sample} of {[x.dtype.name for x in arrays]}"
+        assert_same(output, sample.expected(*arrays), name)
 
 
-@pytest.mark.parametrize(
-    ("name", "dtype"),
-    [(name, dtype) for name, one in SUBJECTS.items() for dtype in one.data_types],
-    indirect=["dtype"],
-)
-def test_data_types(name, dtype):
+each_width = pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
+
+
+@each_width
+@pytest.mark.parametrize("subject", SUBJECTS.values(), ids=SUBJECTS)
+def test_data_types(subject, wide):
     """Also NaN, infinity and subnormals: in every place, selected and not."""
-    uses = SUBJECTS[name].samples
+    dtypes = [one for one in subject.data_types if (one in samples.WIDE) == wide]
+    uses, dtypes = zip(*itertools.product(subject.samples, dtypes), strict=True)
     program = compiled(uses)
     fills = [(samples.numbers, 0)] + [(samples.bits, seed) for seed in range(5)]
-    for fill, seed in fills:
-        inputs = [sample.arrays(dtype, fill, seed) for sample in uses]
-        assert_all_same(uses, program, inputs)
+    with jax.enable_x64(wide):
+        for fill, seed in fills:
+            pairs = zip(uses, dtypes, strict=True)
+            inputs = [sample.arrays(dtype, fill, seed) for sample, dtype in pairs]
+            assert_all_same(uses, program, inputs)
 
 
 def forms():
@@ -62,7 +68,7 @@ def forms():
             yield pytest.param(name, form, id=f"{name}-{label}")
 
 
-@pytest.mark.parametrize("wide", [False, True], ids=["32 bits", "64 bits"])
+@each_width
 @pytest.mark.parametrize(("name", "form"), list(forms()))
 def test_edges(name, form, wide, monkeypatch):
     subject = SUBJECTS[name]
@@ -77,7 +83,7 @@ def test_edges(name, form, wide, monkeypatch):
     jax.clear_caches()
 
 
-@each(SAMPLES)
+@each(FIRST)
 def test_without_jit(sample):
     with jax.disable_jit():
         check(sample)
