@@ -163,7 +163,6 @@ def of_64_bits(x, indices, bound):
     """Results of elements, constants and indices of 64 bits."""
     kept = nonzero_coordinates(x, size=5)
     yield kept.put(x, kept.take(x, fill_value=7))
-    yield padding(x, (1, 3), (2, 1), mode="reflect")
     yield padding(x, (1, 1), (0, 2), value=2**31)
     yield diagonal_matrix1(x, value=9, fill_begin=bound, fill_end=None)
     yield diagonal_matrix1(shape=(2, 3), dtype=x.dtype, value=2**31)

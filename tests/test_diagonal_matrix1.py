@@ -86,18 +86,6 @@ def test_every_pair_of_bounds(matrix):
 # TRACED BOUNDS
 
 
-def test_gradients_in_a_batch_of_spans():
-    """By the input and by the value. A bound has none."""
-
-    def energy(x, value, begin, end):
-        return jnp.sum(filled(x, begin, end, value) * X)
-
-    gradient = jax.vmap(jax.grad(energy, (0, 1)), (None, None, 0, 0))
-    masks = np.stack([expected(0 * X, *span, 1) for span in SPANS])
-    wanted = X * (1 - masks), np.sum(X * masks, (1, 2))
-    assert_same(jax.jit(gradient)(X, np.float32(7), BEGIN, END), wanted)
-
-
 @pytest.mark.parametrize(
     "spec", [P("a", "b", "long"), P(None, "b", None), P("a")], ids=str
 )
