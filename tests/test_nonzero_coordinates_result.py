@@ -226,10 +226,9 @@ def test_trees_of_arrays_of_every_type():
     assert kept.take([]) == []
 
 
-@pytest.mark.parametrize("size", [0, 5])
-def test_results_are_not_weak(size):
-    given = [jax.ShapeDtypeStruct((n, 16), "f", weak_type=True) for n in (8, size)]
-    found = jax.eval_shape(partial(there_and_back, size=size), MASK, *given)
+def test_results_are_not_weak():
+    given = [jax.ShapeDtypeStruct((n, 16), "f", weak_type=True) for n in (8, 5)]
+    found = jax.eval_shape(partial(there_and_back, size=5), MASK, *given)
     assert not any(array.weak_type for array in found)
 
 

@@ -83,13 +83,12 @@ def test_a_program_names_the_operator(name):
 @pytest.mark.parametrize("mesh", ["1", "8"])
 def test_64_bits_are_lowered_outside_of_x64_mode(mesh):
     """A program may be lowered after the context of its trace has ended."""
-    pull = jax.grad(lambda x: jnp.sum(dmljax.padding(x, (1,), (7,), mode="wrap") ** 2))
+    pull = jax.grad(lambda x: jnp.sum(dmljax.padding(x, (8,), (8,), mode="wrap") ** 2))
     x = np.arange(16.0)
-    copies = np.bincount(np.pad(np.arange(16), (1, 7), mode="wrap"))
     with jax.enable_x64(True):
         placed = jax.device_put(x, sharding_of(mesh, P("a")))
         traced = jax.jit(pull).trace(placed)
-    assert_same(traced.lower().compile()(placed), 2 * x * copies)
+    assert_same(traced.lower().compile()(placed), 4 * x)
 
 
 # MANY DEVICES
