@@ -19,7 +19,7 @@ import dmljax
 import dmljax.numpy as dnp
 import dmljax.onnx as dox
 from tests.checks import assert_alike, struct
-from tests.meshes import each_kind, sharding_of
+from tests.meshes import each_kind, run, sharding_of
 from tests.samples import NUMPY as MODES
 from tests.samples import WIDE, diagonals
 from tests.transforms.dense import assert_equal, stacked
@@ -110,16 +110,11 @@ def run_both(results, *arrays):
     return program(*arrays)
 
 
-@pytest.mark.parametrize(
-    ("widths", "pairs"),
-    [
-        ({-1: (1, 2)}, ((0, 0), (1, 2))),
-        ({np.int8(1): np.array([0, 4]), -2: [2, 1]}, ((2, 1), (0, 4))),
-    ],
-)
-def test_pad_takes_a_dict_of_axes(widths, pairs):
-    assert_alike(dnp.pad(X, widths, "wrap"), jnp.pad(X, pairs, "wrap"))
-    assert_alike(dnp.pad(np.int8(5), {}), jnp.int8(5))
+def test_pad_takes_a_dict_of_axes():
+    widths = {np.int8(2): np.array([0, 4]), -3: [2, 1]}
+    expected = np.pad(CUBE, ((2, 1), (0, 0), (0, 4)), "wrap")
+    assert_equal(dnp.pad(CUBE, widths, "wrap"), expected)
+    assert dnp.pad(np.int8(5), {}) == 5
 
 
 # jax.nn.one_hot warns of float indices.
@@ -165,9 +160,9 @@ def test_calls_without_a_size(name, arrays):
     assert_alike(function(*jax.device_put(arrays)), expected)
     assert_alike(jax.jit(lambda: function(*arrays))(), expected)
     first, *others = arrays
-    for run, x in ((jax.jit, first), (jax.vmap, first[None])):
+    for way, x in ((jax.jit, first), (jax.vmap, first[None])):
         with pytest.raises(jax.errors.ConcretizationTypeError, match="needs size="):
-            run(lambda x: function(x, *others))(x)
+            way(lambda x: function(x, *others))(x)
 
 
 def each_function(library, x, fill=2.5, values=(3, 2.5)):
@@ -289,7 +284,6 @@ LONG, LONGER = (struct(bool, n) for n in (2**31, 2**31 + 1))
         ("a", lambda x: dnp.flatnonzero(x, size=2)),
         ("a", lambda x: dnp.nonzero(x[None], size=2)[1]),
         ("a", lambda x: dnp.argwhere(x[:, None], size=2)),
-        ("condition", lambda x: dnp.where(x[None], size=2)[1]),
         ("x", lambda x: dox.nonzero(x, size=2)),
     ],
 )
@@ -365,11 +359,10 @@ def test_a_known_mask_and_a_symbolic_size():
 
 @each_kind
 def test_divided_arrays(kind):
-    rows = jax.device_put(np.arange(16, dtype=np.float32).reshape(8, 2))
-    weak = jnp.full((8, 4), 2.0)
+    rows = np.arange(16, dtype=np.float32).reshape(8, 2)
     by_rows = sharding_of("8", P("a"), kind)
 
-    def results(library, x, weak):
+    def results(library, x):
         chosen = x[:, 0] > 5
         yield library.extract(x > 2, x, size=3)
         yield library.compress(chosen, x, 0, size=3)
@@ -382,15 +375,15 @@ def test_divided_arrays(kind):
         yield jax.grad(lambda x: (pad(x) ** 2).sum())(x)
         yield library.tril(x, -1)
         yield jax.grad(lambda x: library.compress(x[:, 0], x, 0, size=8).sum())(x)
-        yield library.triu(weak)
+        yield library.triu(jnp.full(x.shape, 2.0, out_sharding=jax.typeof(x).sharding))
 
-    expected = jax.jit(lambda: list(results(jnp, rows, weak)))()
-    with jax.set_mesh(by_rows.mesh):
-        divided = jax.device_put((rows, weak), by_rows)
-        assert_alike(jax.jit(lambda *xs: list(results(dnp, *xs)))(*divided), expected)
-        if kind == AxisType.Explicit:
-            lit = dnp.one_hot(jnp.arange(8), 8, out_sharding=by_rows)
-            assert lit.sharding.spec[0] == "a"
+    ours, theirs = (partial(lambda n, x: [*results(n, x)], n) for n in (dnp, jnp))
+    _, found = run(ours, by_rows, rows, one=jax.jit(theirs)(rows))
+    assert found[-1].weak_type
+    if kind == AxisType.Explicit:
+        with jax.set_mesh(by_rows.mesh):
+            lit = dnp.one_hot(np.arange(8), 8, out_sharding=by_rows)
+        assert lit.sharding.spec[0] == "a"
 
 
 def test_compressed_slices_are_divided_as_before():
@@ -441,9 +434,9 @@ def test_nan_that_gives_no_nan():
 
     arrays = jax.device_put((np.float32([np.nan, 1]), np.complex64([np.nan, 1j])))
     expected = list(results(*arrays))
-    for run in (results, jax.jit(lambda *arrays: list(results(*arrays)))):
+    for program in (results, jax.jit(lambda *arrays: list(results(*arrays)))):
         with jax.debug_nans(True), jax.debug_infs(True):
-            assert_equal(list(run(*arrays)), expected)
+            assert_equal(list(program(*arrays)), expected)
 
 
 @pytest.mark.parametrize("width", [1, ((1, 2), (0, 3))])
@@ -473,10 +466,12 @@ def refused(error, text, function, *arrays, **options):
 def test_missing_features():
     unknown = partial(refused, NotImplementedError)
     missing = "linear_ramp", "empty", "maximum", "mean", "median", "minimum"
-    odd = [(mode, {"reflect_type": "odd"}) for mode in ("reflect", "symmetric")]
-    for mode, option in [*((one, {}) for one in (*missing, lambda row, *_: row)), *odd]:
-        jax.eval_shape(lambda x, m=mode, o=option: jnp.pad(x, 1, m, **o), X)
-        unknown("Use jax.numpy.pad", dnp.pad, X, 1, mode, **option)
+    calls = [{"mode": mode} for mode in (*missing, lambda row, *_: row)]
+    for mode in ("reflect", "symmetric"):
+        calls.append({"mode": mode, "reflect_type": "odd"})
+    for options in calls:
+        jax.eval_shape(partial(jnp.pad, pad_width=1, **options), X)
+        unknown("Use jax.numpy.pad", dnp.pad, X, 1, **options)
     for mode in ("Mean", None):
         listed = "constant, edge, reflect, symmetric, wrap"
         unknown(rf"{listed}, not mode={mode!r}\.$", dnp.pad, X, 1, mode)
@@ -503,7 +498,6 @@ def test_wrong_types():
     wrong("one_hot: dtype is <U3", dnp.one_hot, X, 3, dtype="U3")
     wrong("fill_value must be a number", dnp.extract, X, X, fill_value=None)
     wrong("triu: k must be an integer", dnp.triu, X, 0.5)
-    wrong("tril: k has data type FLOAT32; it must", dnp.tril, X, jnp.float32(1))
     bound = "nonzero: size is traced; it must be an upper bound of the count"
     wrong(bound, jax.jit(lambda n: dnp.nonzero(X, size=n)), 1)
     for argument, call in (
@@ -540,7 +534,6 @@ def test_wrong_values():
     # Fault: an option is not handed to jnp.where, and is ignored.
     for option in ("size", "fill_value"):
         wrong("in three-term where", dnp.where, X > 0, X, 0, **{option: 3})
-    wrong("nothing to repeat", dnp.pad, EMPTY, 1, "edge")
     wrong(r"condition has .*atleast_1d\(condition\)", dnp.where, np.array(3))
     # A planted fault: the condition has the name of nonzero's argument.
     refused(TypeError, "where: condition must be a number or an", dnp.where, [True])
@@ -563,6 +556,5 @@ def test_wrong_values():
     wrong("one_hot: num_classes is -1", dnp.one_hot, COUNTS, -1)
     wrong(r"compress: axis is 5; it must be in \[-2, 2\)", dnp.compress, COUNTS, X, 5)
     wrong(r"one_hot: axis is 3; it must be in \[-3", dnp.one_hot, X, 3, axis=3)
-    wrong("k has sizes", dnp.tril, X, jnp.arange(2))
     wrong("it must have at least 2 dimensions", dnp.triu, COUNTS)
     wrong("nonzero: size is -1; it must be at least 0", dnp.nonzero, X, size=-1)

@@ -128,14 +128,12 @@ def divided(sample, positions, dimension):
 )
 def test_every_dimension(sample):
     """Two devices give the oracle's results. The sizes are even."""
-    uses, inputs, names = [], [], []
-    for one, positions, dimension in divisions(sample):
-        placed = divided(one, positions, dimension)
-        if placed:
-            uses.append(one)
-            inputs.append(placed)
-            names.append(f"arrays {positions} are divided in dimension {dimension}")
-    assert uses
+    cases = [
+        (one, placed, f"arrays {positions} are divided in dimension {dimension}")
+        for one, positions, dimension in divisions(sample)
+        if (placed := divided(one, positions, dimension))
+    ]
+    uses, inputs, names = zip(*cases, strict=True)
     program = jax.jit(lambda inputs: list(map(evaluated, uses, inputs)))
     for one, found, name in zip(uses, program(inputs), names, strict=True):
         assert_equal(found, expected(one), name)
@@ -178,20 +176,17 @@ SELECTS = (
 
 def test_results_of_selects_are_divided_as_their_array():
     """Also gradients, and batches along each dimension."""
-    specs = P("long", None, "b"), P(("a", "b")), P(None, "long", "a")
-    shardings = [sharding_of("2x2x2", spec, AxisType.Explicit) for spec in specs]
-    x = array(shape=(8, 4, 2))
 
     def results(x):
         for function in SELECTS:
             yield function(x), jax.grad(energy(function))(x)
             yield [jax.vmap(function, axis, axis)(x) for axis in range(3)]
 
-    program = jax.jit(lambda arrays: [[*results(x)] for x in arrays])
-    (wanted,) = program([x])
-    placed = [jax.device_put(x, sharding) for sharding in shardings]
-    for sharding, outputs in zip(shardings, program(placed), strict=True):
-        assert_equal(outputs, wanted, sharding.spec)
+    program, x = jax.jit(lambda x: [*results(x)]), array(shape=(8, 4, 2))
+    one = program(x)
+    for spec in P("long", "b", "a"), P(("a", "b")):
+        sharding = sharding_of("2x2x2", spec, AxisType.Explicit)
+        _, outputs = run(program, sharding, x, one=one)
         for output in jax.tree.leaves(outputs):
             assert output.sharding.is_equivalent_to(sharding, output.ndim)
 

@@ -129,6 +129,8 @@ EDGES = [
     *(_use((size,)) for size in (0, 1, 32)),
     _use((1, 1), columns=1),
     _use((5, 3), fill=None),
+    # Fault: rows past the count keep the first coordinates of their part.
+    _use((6,), parts=6),
     _use((1, 1, 4, 9), columns=3, size=50, fill=MOST),
     _use((2, 0), size=2, fill=3),
     _use((3, 4), size=11, fill=None),
@@ -165,6 +167,9 @@ for n in (-1, 2**32):
     ERRORS.append(_call(f"size is {n}; {rows}", MATRIX, size=n))
 for n, rule in ((3, f"{FIRST} {{2,3}}"), (0, "it must be at least 1"), (-2, "it must")):
     ERRORS.append(_call(f"parts is {n}; {rule}", MATRIX, parts=n))
+for other in ("cuda", "XLA", "", 0, [], {}):
+    text = f"implementation is {other!r}; it must be one of None, 'xla', 'pallas'"
+    ERRORS.append(_call(text, MATRIX, implementation=other))
 
 
 def _rows(text, *sizes, **rest):

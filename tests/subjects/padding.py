@@ -121,6 +121,8 @@ for rank, mode in zip(range(9), itertools.cycle(Mode), strict=False):
     EDGES.append(padding_sample(f"rank {rank}", mode, shape, ones, (0,) * rank))
 EDGES += [
     padding_sample("empty", Mode.CONSTANT, (0,), (2,), (1,)),
+    # Fault: the strips of complex numbers are cast to bits, which JAX refuses.
+    padding_sample("complex", Mode.WRAP, np.complex64([1, 2j]), (3,), (1,)),
     padding_sample("of rank 8", Mode.CONSTANT, shape_of_rank(8), (1,) * 8, (0,) * 8),
 ]
 

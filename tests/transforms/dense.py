@@ -16,15 +16,14 @@ from tests.subjects import FORMS
 BATCH = 3
 
 
-def each_operator(groups=FORMS, linear=None):
-    """A test for each group of samples, or for those that are linear or not."""
+def each_operator(groups=FORMS):
+    """A test for each group of samples."""
     chosen = [
         # The kernel of NONZERO_COORDINATES takes long to simulate.
         pytest.param(
             uses, id=name, marks=pytest.mark.slow if uses[0].implementation else ()
         )
         for name, uses in groups.items()
-        if linear in (None, uses[0].linear)
     ]
     return pytest.mark.parametrize("uses", chosen)
 

@@ -3,22 +3,17 @@
 test_compiled_for_gpus.py and test_compiled_for_tpus.py go on to machine code.
 """
 
-import dataclasses
-
 import jax
-import numpy as np
 import pytest
 
 from tests import samples
 from tests.checks import (
-    assert_refused,
-    assert_same,
     check,
     launches,
     needs_kernels,
     needs_x64,
 )
-from tests.subjects.nonzero_coordinates import KERNEL_EDGES, KERNEL_SAMPLES, SUBJECT
+from tests.subjects.nonzero_coordinates import KERNEL_EDGES, KERNEL_SAMPLES
 
 pytestmark = pytest.mark.usefixtures("simulator")
 
@@ -33,19 +28,6 @@ def test_samples_and_edges(sample):
         check(sample, fill=samples.numbers)
         for seed in range(5):
             check(sample, seed=seed)
-
-
-def test_implementations():
-    """XLA's form has a name, and other values are refused."""
-    for sample in SUBJECT.samples:
-        arrays = sample.arrays()
-        named = dataclasses.replace(sample, implementation="xla")
-        assert_same(named.run(*arrays), sample.expected(*arrays))
-        for other in ("cuda", "XLA", "alone", "", 0, [], {}, np.zeros(2)):
-            options = sample.attributes | {"implementation": other}
-            text = f"implementation is {other!r}; it must be one of None, 'xla', 'pal"
-            name = "NONZERO_COORDINATES"
-            assert_refused(name, text, sample.function, *arrays, **options)
 
 
 # PROGRAMS

@@ -23,7 +23,10 @@ def batches(operands):
 
 @dense.each_operator(FORMS | KERNELS)
 def test_vmap_along_every_axis(uses):
-    """Of one operand or all. The value of PADDING is an operand like any other."""
+    """Of one operand or all. The value of PADDING is an operand like any other.
+
+    At last, the first operand has the outer of two batches, and the others the inner.
+    """
 
     def run(sample, *operands):
         def output(axes, count):
@@ -33,7 +36,10 @@ def test_vmap_along_every_axis(uses):
             ]
             return jax.vmap(sample.run, axes)(*arrays)
 
-        return list(itertools.starmap(output, batches(operands)))
+        axes = [None] + [0] * len(operands[1:])
+        inner = jax.vmap(sample.run, axes, axis_size=dense.BATCH)
+        nested = jax.vmap(inner, [0] + [None] * len(operands[1:]))(*operands)
+        return nested, list(itertools.starmap(output, batches(operands)))
 
     def expected(sample, *operands):
         def output(axes, count):
@@ -41,24 +47,9 @@ def test_vmap_along_every_axis(uses):
             whole = dense.expected_batch(sample, *arrays)
             return jax.tree.map(lambda x: x[:count], whole)
 
-        return list(itertools.starmap(output, batches(operands)))
-
-    dense.check(uses, dense.batches, run, expected)
-
-
-@dense.each_operator()
-def test_nested_vmap(uses):
-    """The first operand in the outer batch, the others in the inner."""
-
-    def run(sample, first, *others):
-        rest = [0] * len(others)
-        inner = jax.vmap(sample.run, [None, *rest], axis_size=dense.BATCH)
-        return jax.vmap(inner, [0] + [None] * len(others))(first, *others)
-
-    def expected(sample, first, *others):
-        batches = [([x] * len(first), *others) for x in first]
-        return dense.stacked(
-            [dense.expected_batch(sample, *batch) for batch in batches]
-        )
+        first, *others = operands
+        lines = [dense.expected_batch(sample, [x] * len(first), *others) for x in first]
+        each = list(itertools.starmap(output, batches(operands)))
+        return dense.stacked(lines), each
 
     dense.check(uses, dense.batches, run, expected)
