@@ -89,22 +89,22 @@ def parts_of(mesh, spec):
     return tuple(map(operator.floordiv, SHAPE, part))
 
 
-def divisions(*meshes, devices=8, alike=()):
+def divisions(*meshes, devices=8, once=False):
     """Tests of each case, with the divisions of these meshes to which its row applies.
 
-    A case is skipped if it needs more than `devices`. The specs `alike` divide as other
-    specs do, and are left out.
+    With `once`, that is only the first of them. A case is skipped if it needs more than
+    `devices`.
     """
-
-    uses = []
+    uses = {}
     for (name, case), mesh in itertools.product(CASES.items(), meshes):
         few = math.prod(axes_of(mesh)[0]) > devices
         skip = pytest.mark.skipif(few, reason="there are fewer devices here")
         for spec in SPECS[mesh]:
-            if spec not in alike and case.fits(parts_of(mesh, spec)):
+            if case.fits(parts_of(mesh, spec)):
                 label = f"{name}-{mesh}-{spec}"
-                uses.append(pytest.param(case, mesh, spec, id=label, marks=skip))
-    return pytest.mark.parametrize(("case", "mesh", "spec"), uses)
+                use = pytest.param(case, mesh, spec, id=label, marks=skip)
+                uses.setdefault(name if once else label, use)
+    return pytest.mark.parametrize(("case", "mesh", "spec"), uses.values())
 
 
 def sharding_of(mesh, spec, kind=AxisType.Auto, platform="cpu"):
