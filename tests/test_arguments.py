@@ -171,11 +171,9 @@ def of_64_bits(x, indices, bound):
     yield edges(x.dtype.name)(x)
     yield dnp.pad(x, 1, constant_values=((1, 2), (3, 4)))
     yield dnp.extract(x > 1, x, size=5, fill_value=3)
-    yield dnp.triu(x, bound)
     yield dnp.one_hot(indices, 3, dtype=x.dtype)
     # A planted fault: indices of 64 bits are read as 32.
     yield dnp.one_hot(bound, 3)
-    yield dox.compress(x, x[:, 0] > 1, axis=0, size=4)
 
 
 @pytest.mark.parametrize(

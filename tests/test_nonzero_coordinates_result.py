@@ -54,11 +54,8 @@ def moved(mask, x, rows, value=-1):
     slots = found.cumsum(1) - 1
     at = np.nonzero(found & (slots < size))  # line and element
     to = at[0], slots[at]  # line and row
-    x_lines, row_lines = (
-        x.reshape(*found.shape, *row),
-        rows.reshape(len(found), size, *row),
-    )
-    put, add, given, taken = map(np.copy, (x_lines, x_lines, row_lines, row_lines))
+    lines = x.reshape(*found.shape, *row), rows.reshape(len(found), size, *row)
+    put, given, add, taken = map(np.copy, lines * 2)
     taken[:] = value
     taken[to] = put[at]
     put[at] = given[to]
@@ -246,12 +243,9 @@ def test_overflow_of_a_scalar_without_a_size_and_of_parts():
     assert (bool(scalar.overflow), int(scalar.dropped)) == (True, 1)
     of_scalars = jax.vmap(find)(MASK).take(x := numbers(8, 2))  # a row for each scalar
     assert_same(of_scalars, (x * (MASK[:, None] != 0))[:, None])
-    many = find(FIVE, parts=2, size=2)
-    assert (many.overflow.tolist(), many.dropped.tolist()) == ([True, False], [1, 0])
-    assert find(FIVE, parts=2, size=3).valid.tolist() == [
-        [True] * 3,
-        [True, True, False],
-    ]
+    many = find(np.arange(8) > 3, parts=2, size=3)
+    assert many.valid.tolist() == [[False] * 3, [True] * 3]
+    assert (many.overflow.tolist(), many.dropped.tolist()) == ([False, True], [0, 1])
     # A planted fault: every result without sizes is taken for a descriptor's.
     made = dmljax.NonzeroCoordinates(*find(0 * MASK + 1, size=6))
     assert (bool(made.overflow), int(made.dropped)) == (True, 2)
@@ -272,9 +266,9 @@ def dot(one, other):
 
 @pytest.mark.parametrize("size", [0, 4, 6])
 def test_derivatives(size):
-    """Slopes of both orders, forwards and in reverse; the uses are linear."""
+    """The slopes of a square, of both orders, in both modes: the uses are linear."""
     kept = find(FIVE, size=size, fill=None)
-    at = [narrow_and_wide(8), narrow_and_wide(size), np.ones(())]
+    at = [narrow_and_wide(8), narrow_and_wide(size), 1]
     at = jax.tree.map(np.float64, at)  # which holds all sums
     to = jax.tree.map(lambda a: 7 - a * a % 13, at)
     twice = jax.tree.map(lambda a: 2 * a, to)
@@ -416,8 +410,7 @@ def test_rows_are_divided_by_part_and_as_the_array(parts, of_mask, of_x, wanted)
     mask, x = FIVE.repeat(2), numbers(16, 16)
     shardings = [sharding_of("2x2", p, AxisType.Explicit) for p in (of_mask, of_x)]
     found = run(*map(jax.device_put, (mask, x), shardings))
-    sizes = (3, 16) if parts is None else (parts, 3, 16)
-    taken, *_ = moved(mask, x, np.zeros(sizes, x.dtype), value=0)
+    taken, *_ = moved(mask, x, np.zeros_like(found[0]), value=0)
     assert_same(found, (taken, x))
     assert jax.typeof(found[0]).sharding.spec == wanted
     # A planted fault: only the first dimension of the written array stays divided.
@@ -451,10 +444,8 @@ def over_b(function):
 def test_gradients_inside_of_a_shard_map_over_another_axis():
     sharding = sharding_of("2x2", P("b", "a"), AxisType.Explicit)
     x = narrow_and_wide(2, 8)
-
-    run = jax.vmap(
-        partial(with_gradient, partial(doubled, partial(find, size=5)), MASK)
-    )
+    function = partial(doubled, partial(find, size=5))
+    run = jax.vmap(partial(with_gradient, function, MASK))
     with jax.set_mesh(sharding.mesh):
         found = jax.jit(over_b(run))(jax.device_put(x, sharding))
     assert_doubled(found, np.stack([MASK, MASK]), x, 2, 5)
