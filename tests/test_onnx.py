@@ -21,7 +21,9 @@ X = np.arange(12, dtype=np.float32).reshape(3, 4) % 5
 CUBE = np.arange(24, dtype=np.int8).reshape(2, 3, 4) % 3
 LINE = CUBE[0, 0]
 # Constants of JAX are static outside of the program that uses them.
-PADS, AXIS, DEPTH = map(jnp.array, ([2, 1], [-1], [3.9]))
+PADS, AXIS, DEPTH = jax.device_put(
+    [np.int32([2, 1]), np.int32([-1]), np.float32([3.9])]
+)
 LABELS = np.int32([[2, -1], [-3, 9]])
 OFF_ON = np.int8([7, -7])
 

@@ -54,9 +54,9 @@ def lines(elements):
         (100, slice(7), 40, 0),
         # Planted faults: bit words past the last row are kept, or begin past the count.
         slow(BLOCK + 71, slice(4, 7), 40, 0),
-        slow(2 * BLOCK, slice(None), None, 0),
-        slow(2 * BLOCK + 71, slice(None), BLOCK + 120, 2**32 - 1),
-        slow(3 * BLOCK - 1, slice(None), BLOCK, 0),
+        slow(2 * BLOCK, slice(2, 6), None, 0),
+        slow(2 * BLOCK + 71, slice(1, None, 2), BLOCK + 120, 2**32 - 1),
+        slow(3 * BLOCK - 1, slice(0, None, 2), BLOCK, 0),
         slow(31, slice(None), 70, 7),
         # A planted fault: no room behind the rows for the rest of the last bit word.
         slow(2 * BLOCK + 71, slice(1), BLOCK - 1, 0),

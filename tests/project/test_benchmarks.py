@@ -345,6 +345,9 @@ def test_all_divided_work_runs_on_four_devices(tmp_path, monkeypatch):
     """Each program has the results of its twin."""
     monkeypatch.setattr(scaling, "counts", lambda: [4])
     monkeypatch.setattr(scaling, "words_for", lambda devices: "1 device")
+    monkeypatch.setattr(
+        scaling, "wall_times", lambda calls, **_: {name: [1] for name in calls}
+    )
     assert scaled(tmp_path)[0] == 0
 
 

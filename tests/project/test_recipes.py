@@ -275,8 +275,6 @@ TUTORIALS = [
 
 PICTURE = np.arange(128.0 * 128 * 3).reshape(128, 128, 3)
 WIDE = np.pad(PICTURE, ((100, 100), (100, 100), (0, 0)), "reflect")
-KEY = jax.random.key(0)
-ROW, COLUMN = jax.random.randint(KEY, (2,), 0, 201)
 SIGNAL = np.random.default_rng(0).normal(size=96)
 FRAMES = np.lib.stride_tricks.sliding_window_view(np.pad(SIGNAL, 32, "reflect"), 64)
 SCORES = np.arange(36.0).reshape(4, 9)
@@ -288,9 +286,11 @@ OTHERS = [
     case(
         "tutorials/images",
         None,
-        "crop(key[None], picture[None])[0]",
-        {"key": KEY, "picture": PICTURE},
-        WIDE[ROW : ROW + 128, COLUMN : COLUMN + 128],
+        "(lambda key: crop(key[None], picture[None])[0] - jax.lax.dynamic_slice("
+        "wide, (*jax.random.randint(key, (2,), 0, 201), 0), (128, 128, 3)))"
+        "(jax.random.key(0))",
+        {"picture": PICTURE, "wide": WIDE},
+        0,
     ),
     case(
         "tutorials/images",
