@@ -34,8 +34,6 @@ from tests.subjects.diagonal_matrix1 import BEGIN, END
 from tests.subjects.padding import DESC, pad
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
-INDICES = np.array([[0], [2]], np.int32)
-VALUES = np.array([4, 2], np.float32)
 HUGE = 10**5000
 
 
@@ -178,7 +176,7 @@ def of_64_bits(x, indices, bound):
 
 @pytest.mark.parametrize(
     ("dtype", "mode"),
-    [("float64", jax.jit), ("int64", lambda run: run)],
+    [("float64", jax.jit), ("int64", lambda call_by_call: call_by_call)],
 )
 def test_an_array_of_64_bits_is_an_array_where_jax_computes_with_it(dtype, mode):
     """Where explicit types are allowed, results are those of x64 mode."""
@@ -397,23 +395,22 @@ def test_numbers_saturate(dtype):
     floats = [*FLOATS, -1 + 2j, 300.5 - 1j]
     arrays = [*map(jnp.asarray, floats)]
     integers = [0, 1, 300, -5, 70000, 2**31 - 1, -(2**31)]
-    uses = [*zip(itertools.cycle(CASTS), range(len(floats)), strict=False)]
-    uses += [(padding_value, i) for i in range(len(FLOATS))]
+
+    def truncated(values):
+        casts = zip(itertools.cycle(CASTS), values, strict=False)
+        found = [cast(x, value) for cast, value in casts]
+        return found + [padding_value(x, value) for value in values[: len(FLOATS)]]
 
     @jax.jit
     def run(traced, integers):
-        found = [
-            call(x, values[i])
-            for values in (floats, arrays, traced)
-            for call, i in uses
-        ]
-        return found + [call(x, n) for call in SCALARS.values() for n in integers]
+        clipped = [call(x, n) for call in SCALARS.values() for n in integers]
+        return [*map(truncated, (floats, arrays, traced)), clipped]
 
-    expected = [
-        oracles.cast_padding_value(np.real(floats[i]), dtype) for _, i in uses
-    ] * 3
-    expected += [min(max(n, limits.min), limits.max) for n in integers] * len(SCALARS)
-    for one, value in zip(run(floats, integers), expected, strict=True):
+    expected = [oracles.cast_padding_value(np.real(n), dtype) for n in floats]
+    expected += expected[: len(FLOATS)]
+    clipped = [min(max(n, limits.min), limits.max) for n in integers] * len(SCALARS)
+    found = jax.tree.leaves(run(floats, integers))
+    for one, value in zip(found, expected * 3 + clipped, strict=True):
         assert_last(one, np.asarray(value, dtype))
 
 
@@ -512,6 +509,6 @@ def test_wrong_dtypes():
     make = partial(diagonal_matrix1, shape=(2, 2))
     refused = partial(assert_refused, DIAGONAL, error=TypeError)
     refused(f"dtype is object{ELEMENTS}", make, dtype="object")
-    for dtype in ("float31", ("f4", -1), VALUE, jnp.float32(7), VALUES):
+    for dtype in ("float31", ("f4", -1), VALUE, jnp.float32(7), X[0]):
         text = f"dtype is {dtype!r}; it must be a data type such as jnp.float32"
         refused(text, make, dtype=dtype)
