@@ -291,7 +291,7 @@ wheel: --python TMP/3.11 TMP/dist/dmljax-1.whl {LOWEST}
 wheel: chdir TMP
 wheel: TMP/3.11/bin/python program.py
 wheel: TMP/3.13/bin/dmljax --help
-wheel: TMP/3.13/bin/python docs/first_minute.py
+wheel: TMP/3.13/bin/python -c from docs import first_minute; first_minute.main(2**15)
 fuzz: -m  --hypothesis-profile=long tests/fuzz POS
 gpu: install -e .[test,clients] jax[cuda13]
 gpu: -n 15 -m  -k not sanitizer POS {OPTIMIZED}
