@@ -69,7 +69,7 @@ def search(words: Array, starts: Array, rows: int) -> Array:
 
 
 _swapped, _dict = mock.patch.object, mock.patch.dict
-_from_first = functools.partial(PADDING.xla, last_first=False)
+_from_first = functools.partial(PADDING.definition, last_first=False)
 _join = PADDING.on_platform["tpu"]
 FORMS = {
     # Padding that repeats elements would compute each several times.

@@ -241,7 +241,7 @@ def _division(
 
 NONZERO_COORDINATES = OperatorPrimitive(
     "nonzero_coordinates",
-    xla=forms.definition,
+    definition=forms.definition,
     outputs=_outputs,
     division=_division,
     on_platform={"cpu": forms.nonzero_walk},

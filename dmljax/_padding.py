@@ -232,7 +232,7 @@ def _division(x: Array, *_: Any, start: Pads, end: Pads, **__: Any) -> Division:
 
 PADDING = OperatorPrimitive(
     "padding",
-    xla=functools.partial(forms.by_axes, forms.gather),
+    definition=functools.partial(forms.by_axes, forms.gather),
     outputs=forms.padded_type,
     division=_division,
     on_platform={
@@ -246,7 +246,7 @@ PADDING = OperatorPrimitive(
 )
 ADJOINT = OperatorPrimitive(
     "padding_adjoint",
-    xla=forms.adjoint,
+    definition=forms.adjoint,
     outputs=forms.cropped_type,
     division=_division,
     on_platform={"cpu": forms.adjoint_cpu},

@@ -50,17 +50,17 @@ class OperatorPrimitive:
 
     Attributes:
       name: the name in snake_case, for errors, profiles and the primitive.
-      xla: the definition: a jax.numpy form for every platform,
+      definition: a jax.numpy form for every platform,
         `(*operands, **static) -> outputs`.
       outputs: gives the sizes and the data types of the outputs,
         `(*operands, **static) -> types`.
       division: says how explicit mesh axes divide a call,
         `(*operands, **static) -> Division`.
       on_platform: for a platform ("cpu", "cuda", "tpu"), a jax.numpy form that is
-        faster there than `xla`.
+        faster there than `definition`.
       auto_sharded: a jax.numpy form for programs whose arrays XLA may divide among
-        devices. With this form, XLA need not send whole arrays. None if `xla` is such a
-        form.
+        devices. With this form, XLA need not send whole arrays. None if `definition` is
+        such a form.
       kernel: chooses a kernel when a call is lowered, `(platform, context, **static) ->
         form`; it returns None to leave the call to the jax.numpy forms. Here `static`
         may include `implementation`, which forms do not take.
@@ -70,7 +70,7 @@ class OperatorPrimitive:
     """
 
     name: str
-    xla: Form
+    definition: Form
     outputs: Callable[..., Sequence[jax.ShapeDtypeStruct]]
     division: Callable[..., Division]
     on_platform: Mapping[str, Form] = dataclasses.field(default_factory=dict)
@@ -121,10 +121,10 @@ class OperatorPrimitive:
         self, platform: str, context: Context, *operands: Any, **static: Any
     ) -> Any:
         """Lowers a call for `platform`: the rule that JAX calls."""
-        form = self.auto_sharded or self.xla
+        form = self.auto_sharded or self.definition
         if is_local(context):
             # This form is the fastest for arrays that XLA leaves whole.
-            form = self.on_platform.get(platform, self.xla)
+            form = self.on_platform.get(platform, self.definition)
         form = self.kernel(platform, context, **static) or form
         static.pop("implementation", None)
         # JAX may lower 64-bit elements outside of its x64 mode: after the context of

@@ -108,7 +108,7 @@ def plain_kernels(monkeypatch):
     JAX exports no program that calls the simulator, and refuses the call where only
     some axes of a mesh are manual.
     """
-    plain = NONZERO_COORDINATES.xla
+    plain = NONZERO_COORDINATES.definition
     monkeypatch.setitem(KERNELS, "cpu", lambda flags, **static: plain)
 
 

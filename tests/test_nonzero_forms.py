@@ -156,7 +156,7 @@ def test_each_form_counts_from_the_first_element_of_a_part(form, size):
     ],
 )
 def test_bit_words_for_many_elements_and_rows_for_few(shape, size, expected):
-    find = finding(NONZERO_COORDINATES.xla, size=size)
+    find = finding(NONZERO_COORDINATES.definition, size=size)
     text = find.lower(struct(np.bool_, *shape)).as_text()
     assert ("popcnt" in text) == expected
 
@@ -185,7 +185,7 @@ def test_more_rows_or_elements_than_31_bits_count(form, elements, size):
 # MEMORY
 
 
-@pytest.mark.parametrize("form", [NONZERO_COORDINATES.xla, nonzero_walk])
+@pytest.mark.parametrize("form", [NONZERO_COORDINATES.definition, nonzero_walk])
 def test_no_memory_of_all_rows(form):
     """The coordinates of all elements would take 16 bytes each, and 32 with `fill`."""
     x = struct(np.bool_, MANY // 2**12, 8, 32, 16)

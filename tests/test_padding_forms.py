@@ -46,7 +46,13 @@ def assert_each(form, inputs, expected):
 
 @pytest.mark.parametrize(
     "form",
-    [PADDING.xla, PADDING.auto_sharded, ON_CPU, PADDING.on_platform["tpu"], BY_TABLE],
+    [
+        PADDING.definition,
+        PADDING.auto_sharded,
+        ON_CPU,
+        PADDING.on_platform["tpu"],
+        BY_TABLE,
+    ],
     ids=["gather", "strips", "cpu", "join", "table"],
 )
 @each_mode
@@ -65,7 +71,7 @@ def test_padding(mode, form):
 @each_mode
 @pytest.mark.parametrize(
     ("form", "dtype"),
-    [(ADJOINT.xla, "float32"), (ADJOINT.on_platform["cpu"], "int8")],
+    [(ADJOINT.definition, "float32"), (ADJOINT.on_platform["cpu"], "int8")],
     ids=["zeros", "pieces"],
 )
 def test_adjoint(form, dtype, mode):

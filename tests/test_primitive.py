@@ -138,7 +138,7 @@ def check_types(x):
         (PADDING, x, WIDEN),
     ):
         rule = partial(primitive, **static)
-        forms = partial(primitive.xla, **static)
+        forms = partial(primitive.definition, **static)
         rule, forms = (jax.make_jaxpr(f)(operand).out_avals for f in (rule, forms))
         assert rule == forms
         assert list(map(str, rule)) == list(map(str, forms))

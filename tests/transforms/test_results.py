@@ -62,7 +62,7 @@ def forms():
         labels = {None: "plain"}
         if one := subject.primitive:
             of_cpu = one.on_platform.get("cpu")
-            labels = {of_cpu: "cpu", one.auto_sharded: "auto", one.xla: "xla"}
+            labels = {of_cpu: "cpu", one.auto_sharded: "auto", one.definition: "xla"}
             labels.pop(None, None)
         for form, label in labels.items():
             yield pytest.param(name, form, id=f"{name}-{label}")
