@@ -6,6 +6,7 @@ import re
 import types
 import typing
 import zlib
+from unittest import mock
 
 import pytest
 
@@ -71,20 +72,15 @@ copybutton_prompt_is_regexp True
 
 def test_the_settings_of_the_site():
     """Faults: a setting is misspelt, which Sphinx ignores, or has another value."""
-    for line in SETTINGS.replace("VERSION", dmljax.__version__).strip().split("\n"):
-        name, _, value = line.partition(" ")
-        found = getattr(conf, name)
-        assert (" ".join(found) if isinstance(found, list) else str(found)) == value
-    assert conf.html_theme_options == {"top_of_page_buttons": ["view"]}
+    lines = SETTINGS.replace("VERSION", dmljax.__version__).strip().split("\n")
     # Sphinx ignores a setting that it does not know: the names are all that it has.
     own = {
-        name
+        name: " ".join(value) if isinstance(value, list) else str(value)
         for name, value in vars(conf).items()
-        if isinstance(value, str | list | bool | int) and name.islower()
+        if isinstance(value, str | list | int) and re.match("[a-z]", name)
     }
-    assert {name for name in own if name[0] != "_"} == set(
-        re.findall(r"^(\w+) ", SETTINGS, re.M)
-    )
+    assert own == dict(line.split(" ", 1) for line in lines)
+    assert conf.html_theme_options == {"top_of_page_buttons": ["view"]}
     # The prompts of the blocks on pages, and no other text.
     lines = [">>> x", "... x", "$ dmljax run", "x $ y", "x >>> 1"]
     rest = [re.sub(f"^({conf.copybutton_prompt_text})", "", line) for line in lines]
@@ -109,20 +105,19 @@ def test_the_inventories_of_the_site():
 
 def test_the_functions_that_sphinx_calls():
     """Faults: a function is not connected, or to another event."""
-    events = []
-    app = types.SimpleNamespace(
-        connect=lambda event, function, priority=500: events.append(
-            (event, function.__name__, priority)
-        )
-    )
+    app = mock.Mock()
     conf.setup(app)
-    assert events == [
-        ("builder-inited", "write_figures", 500),
-        ("source-read", "open_comments", 500),
-        ("source-read", "add_to_titles", 500),
+    connected = [
+        (event, function.__name__, *options.values())
+        for (event, function), options in app.connect.call_args_list
+    ]
+    assert connected == [
+        ("builder-inited", "write_figures"),
+        ("source-read", "open_comments"),
+        ("source-read", "add_to_titles"),
         ("object-description-transform", "name_types", 400),
-        ("doctree-read", "cut_empty_lines", 500),
-        ("doctree-read", "hide_figures", 500),
+        ("doctree-read", "cut_empty_lines"),
+        ("doctree-read", "hide_figures"),
     ]
 
 

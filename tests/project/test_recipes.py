@@ -21,7 +21,7 @@ from tests.project.texts import TEXTS, section
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("standard_promotion")]
 
 
-def case(page, heading, code, inputs, *expected, prose=()):
+def case(page, code, inputs, *expected, heading=None, prose=()):
     values = f"docs/{page}.md", heading, code, prose, inputs, expected
     return pytest.param(*values, id=f"{page}: {heading or code}")
 
@@ -57,14 +57,12 @@ RECIPES = [
     # Fault: a box with the score 0.1.
     case(
         "recipes",
-        None,
         "nms(boxes, scores, limit=0.5, most=3, size=3)",
         {"scores": np.array([0.1, 0.05, 0.7, 0.6])},
         [2, 3, -1],
     ),
     case(
         "recipes",
-        None,
         "[PROSE, PROSE, (lambda table: PROSE)(neighbours.coordinates[..., 0])]",
         {},
         4 + 2 * 2**0.5,
@@ -79,7 +77,6 @@ RECIPES = [
     # Fault: more newborn than `BORN`, for whom there is room, are no lack.
     case(
         "recipes",
-        None,
         "[*lax.scan(live, empty, wanted)[1], *PROSE]",
         {"wanted": np.array([3, 0, 2, 0]), "alive": np.array([True, False, True])},
         [2, 2, 3, 1],
@@ -91,10 +88,10 @@ RECIPES = [
     *(
         case(
             "recipes",
-            "Two masks: write elements of one into places of the other",
             "printed",
             {"state": {"mass": np.array(mass), "name": np.arange(4)}},
             *expected,
+            heading="Two masks: write elements of one into places of the other",
         )
         for mass, *expected in (
             ([3.0, 0, 0, 9], [3, 9, 0, 9], [0, 3, 2, 3]),
@@ -104,37 +101,35 @@ RECIPES = [
     # Fault: rows past the count get the number of a sequence.
     case(
         "recipes",
-        None,
         "[attend(jnp.ones((3, 4, 1)), one)[0][one]]",
         {"one": np.arange(4) == np.array([[0], [3], [1]])},
         np.ones((3, 1)),
     ),
     # Fault: counts stay unsigned, and a difference is 2^32 too large.
-    case("recipes", None, "[lengths - 8]", {}, [-4, -5]),
+    case("recipes", "[lengths - 8]", {}, [-4, -5]),
     # Fault: the indices of `top_k` are not sorted.
     case(
         "recipes",
-        "The K best, in the order of the array",
         "printed",
         {"scores": np.array([0.5, 0.9, 0.1, 0.8, 0.2])},
         [5, 1, 2],
         [5, 1, 2],
         [-5, -1, 7, -2, 9],
         3,
+        heading="The K best, in the order of the array",
     ),
     # Fault: elements outside of the mask are among the best.
     case(
         "recipes",
-        "Drop by priority, not by place",
         "printed",
         {"mask": np.array([False, False, True, False, True])},
         [7, 9, 0],
         [7, 9, 0],
         0,
+        heading="Drop by priority, not by place",
     ),
     case(
         "recipes",
-        None,
         "[PROSE, PROSE]",
         {"mask": np.array([False, True, False, True])},
         [1, 3, 0, 2],
@@ -144,15 +139,14 @@ RECIPES = [
     # Fault: the mean of a loss over more negatives than there are rows.
     case(
         "recipes",
-        "Hard negatives",
         "[loss(w)[0], *loss(w)[1]]",
         {"w": np.full(4, 9.0), "inputs": np.ones((64, 4))},
         *(36.0, 48, True),
+        heading="Hard negatives",
     ),
     # Fault: no hard negative, and a division by zero.
     case(
         "recipes",
-        None,
         "[*jax.tree.leaves(jax.value_and_grad(loss, has_aux=True)(zeros)), PROSE]",
         {"zeros": np.zeros(4), "losses": -np.arange(64.0)},
         *(0, 0, False, np.zeros(4)),
@@ -177,7 +171,6 @@ QUERIES, KEYS = np.mgrid[:3, :5]
 TUTORIALS = [
     case(
         "tutorials/attention",
-        None,
         "[*attend(*qkv), *attend(*qkv, 2, -1)]",
         {"qkv": [*QKV]},
         *attention(*QKV, CAUSAL),
@@ -186,14 +179,12 @@ TUTORIALS = [
     # Fault: the lowest number of float32 is -inf in bfloat16.
     case(
         "tutorials/attention",
-        None,
         "attend(zeros, zeros, zeros, fill_begin=0)[1]",
         {"zeros": np.zeros((2, 1), jnp.bfloat16)},
         [[0.5, 0.5], [1, 0]],
     ),
     case(
         "tutorials/attention",
-        None,
         "[*attend_batch(*qkv, keep), PROSE]",
         {"qkv": [*QKV], "keep": KEEP, "queries": QUERIES, "keys": KEYS}
         | {"scores": np.zeros((1, 1, 3, 5))},
@@ -204,7 +195,6 @@ TUTORIALS = [
     ),
     case(
         "tutorials/attention",
-        None,
         "[*attend_heads(*qkv, windows), PROSE, PROSE, PROSE]",
         {"qkv": [*QKV[:, 0]], "windows": np.array([1, 3], "int32")}
         | {"window": 3, "offset": 6, "fill_begin": 1},
@@ -219,11 +209,10 @@ TUTORIALS = [
         ),
     ),
     # Fault: rows past the count get group 0, where zeros change no sum.
-    case("tutorials/compact", None, "groups[count:]", {}, [4, 4]),
+    case("tutorials/compact", "groups[count:]", {}, [4, 4]),
     # A full result is no error.
     case(
         "tutorials/compact",
-        None,
         "[checkify.checkify(complete)(x > 4, x)[0].get() is None]",
         {},
         True,
@@ -231,7 +220,6 @@ TUTORIALS = [
     # Fault: an empty mask, and a division by zero.
     case(
         "tutorials/compact",
-        None,
         "jax.value_and_grad(loss, has_aux=True)(zeros, mask & False, 8)",
         {"zeros": np.zeros((3, 1))},
         *(0, False, np.zeros((3, 1))),
@@ -239,7 +227,6 @@ TUTORIALS = [
     # A planted fault: the branches are exchanged.
     case(
         "tutorials/compact",
-        None,
         "[PROSE, PROSE]",
         {
             "kept": SimpleNamespace(overflow=True),
@@ -254,7 +241,6 @@ TUTORIALS = [
     ),
     case(
         "tutorials/experts",
-        None,
         "[PROSE.count]",
         {},
         11,
@@ -263,7 +249,6 @@ TUTORIALS = [
     # Faults: edges past the count are edges of node 0; a node of another graph.
     case(
         "tutorials/sparse",
-        None,
         "[pass_messages(adjacency, nodes)[1].coordinates[22:], edges[2], senders[31:], "
         "pass_messages(adjacency + 1, nodes)[1].overflow, "
         "received - batch.sum(1).ravel(), "
@@ -285,7 +270,6 @@ graph (float[1] x) => (int64[1, n] y) { y = NonZero(x) }
 OTHERS = [
     case(
         "tutorials/images",
-        None,
         "(lambda key: crop(key[None], picture[None])[0] - jax.lax.dynamic_slice("
         "wide, (*jax.random.randint(key, (2,), 0, 201), 0), (128, 128, 3)))"
         "(jax.random.key(0))",
@@ -294,7 +278,6 @@ OTHERS = [
     ),
     case(
         "tutorials/images",
-        None,
         "stft(signal)",
         {"signal": SIGNAL},
         np.fft.rfft(FRAMES[::16] * np.hanning(65)[:-1]),
@@ -302,7 +285,6 @@ OTHERS = [
     # A planted fault: "gpu", which is the name of no platform in a program.
     case(
         "how_to/export",
-        None,
         "['cuda' in PROSE(image).platforms, to_a_multiple_of_8(scores)]",
         {"scores": SCORES},
         True,
@@ -311,7 +293,6 @@ OTHERS = [
     ),
     case(
         "how_to/nan",
-        None,
         "[safe_log(x), jax.vmap(jax.grad(safe_log))(x), weights(x + 9, -jnp.inf)]",
         {"x": np.array([-1, 0, 0.5])},
         *([0, 0, np.log(0.5)], [0, 0, 2], [0, 0, 1]),
@@ -319,7 +300,6 @@ OTHERS = [
     # Fault: NonZero returns int32.
     case(
         "how_to/onnx",
-        None,
         "[run_onnx(parser.parse_model(model), {'x': x})[0].dtype == int]",
         {"model": MODEL, "x": np.ones(1, "float32")},
         True,
