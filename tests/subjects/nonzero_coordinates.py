@@ -167,7 +167,7 @@ for n in (-1, 2**32):
     ERRORS.append(_call(f"size is {n}; {rows}", MATRIX, size=n))
 for n, rule in ((3, f"{FIRST} {{2,3}}"), (0, "it must be at least 1"), (-2, "it must")):
     ERRORS.append(_call(f"parts is {n}; {rule}", MATRIX, parts=n))
-for other in ("cuda", "XLA", "", 0, [], {}):
+for other in ("cuda", "XLA", "", 0, [], {}, np.zeros(2)):
     text = f"implementation is {other!r}; it must be one of None, 'xla', 'pallas'"
     ERRORS.append(_call(text, MATRIX, implementation=other))
 
