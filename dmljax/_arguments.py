@@ -54,8 +54,8 @@ def cast_hint(name: str, dtype: np.dtype, wanted: np.dtype) -> str:
 
     If `wanted` does not hold every value of `dtype`, the caller has to choose a type.
 
-    >>> cast_hint("b", np.dtype("int8"), np.dtype("int32"))
-    " Write b.astype('int32')."
+    >>> cast_hint("b", np.dtype("int8"), jnp.dtype("bfloat16"))
+    " Write b.astype('bfloat16')."
     >>> cast_hint("b", np.dtype("int64"), np.dtype("float64"))[:48]
     ' FLOAT64 does not hold every value of INT64: cho'
     """

@@ -32,17 +32,17 @@ FORMS = {
 
 
 def form(name):
-    return lambda x: (FORMS[name][0](x),)
+    return lambda x, *, times=1: (jnp.tile(FORMS[name][0](x), times),)
 
 
 TOY = OperatorPrimitive(
     "toy",
     form("definition"),
-    lambda x: [struct(x.dtype, *x.shape)],
-    lambda x: Division({0}, "keep"),
+    lambda x, *, times=1, **_: [struct(x.dtype, x.shape[0] * times)],
+    lambda *_, **__: Division({0}, "keep"),
     on_platform={"cpu": form("for CPUs")},
     auto_sharded=form("auto-sharded"),
-    kernel=lambda platform, *_: form("kernel") if platform == "tpu" else None,
+    kernel=lambda platform, *_, **__: form("kernel") if platform == "tpu" else None,
 )
 
 
@@ -52,10 +52,10 @@ def forms_in(text):
     return ", ".join(found)
 
 
-def chosen(platform, **options):
+def chosen(platform, times=1, toy=TOY, size=64, **options):
     """The name of the form that runs."""
-    x = jax.ShapeDtypeStruct((64,), np.float32, **options)
-    return forms_in(lowered(TOY, x, platform=platform))
+    x = jax.ShapeDtypeStruct((size,), np.float32, **options)
+    return forms_in(lowered(partial(toy, times=times), x, platform=platform))
 
 
 @pytest.mark.parametrize(
@@ -104,11 +104,11 @@ def test_the_auto_sharded_form_runs_where_xla_divides_a_program(platform):
     assert forms_in(text) == "auto-sharded"
 
 
-def shard(axis_names):
+def shard(axis_names, toy=TOY):
     """The function of each part, over one or both axes of a mesh."""
     sharding = sharding_of("2x4", P("a"))
     return jax.shard_map(
-        lambda x: TOY(x)[0],
+        lambda x: toy(x)[0],
         mesh=sharding.mesh,
         in_specs=P("a"),
         out_specs=P("a"),

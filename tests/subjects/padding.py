@@ -149,8 +149,8 @@ ERRORS = [
     _call(f"{START} is {{-1,0}}; no element may be negative", start=(-1, 0)),
     _call(f"{END} is {{0,{2**32}}}{LARGE}", end=(0, 2**32)),
     _desc(
-        "is 3, while the length of StartPadding is 2; both",
-        dimension_count=3,
+        "is 1, while the length of StartPadding is 2; both",
+        dimension_count=1,
     ),
     # Fault: only the first list behind a count is checked.
     _desc(
