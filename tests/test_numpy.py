@@ -374,7 +374,7 @@ def test_divided_arrays():
         yield jax.grad(lambda x: (pad(x) ** 2).sum())(x)
         yield library.tril(x, -1)
         yield jax.grad(lambda x: library.compress(x[:, 0], x, 0, size=8).sum())(x)
-        yield library.triu(jnp.full(x.shape, 2.0, out_sharding=jax.typeof(x).sharding))
+        yield library.triu(jax.lax.full(x.shape, 2.0, sharding=jax.typeof(x).sharding))
 
     ours, theirs = (partial(lambda n, x: [*results(n, x)], n) for n in (dnp, jnp))
     one = jax.jit(theirs)(rows)
