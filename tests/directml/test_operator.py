@@ -103,8 +103,9 @@ def test_x64_mode_is_needed_in_a_call_too():
     text = "tensor 'OutputTensor' has data type FLOAT64, which needs"
     for call in operator, functools.partial(create_operator, wide):
         assert_refused("DIAGONAL_MATRIX", text, call)
-    text = "'InputTensor' has FLOAT64, while...has FLOAT32; both must be the same"
-    assert_refused("PADDING", text, create_operator(pad()), np.ones(3))
+    for wide in np.ones(3), np.ones(3, int):
+        text = f"'InputTensor' has {wide.dtype.name.upper()}, while...has FLOAT32; both"
+        assert_refused("PADDING", text, create_operator(pad()), wide)
 
 
 def test_errors_of_create_operator():
