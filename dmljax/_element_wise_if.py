@@ -134,10 +134,11 @@ def _element_wise_if(
     require_same("data types", {b_name: b.dtype, a_name: a.dtype}, remedy)
     sizes = {condition_name: condition.shape, a_name: a.shape, b_name: b.shape}
     remedy = ""
-    # Only element_wise_if gets here: dmljax.onnx.where broadcasts before it selects.
+    # Only a call of element_wise_if can fail here: onnx.where broadcasts its arguments.
     with contextlib.suppress(ValueError):
         jnp.broadcast_shapes(*sizes.values())
         remedy = " Write element_wise_if(*jnp.broadcast_arrays(condition, a, b))"
+        # Broadcasting lines up the last dimensions, which may not be what is meant.
         ranks = {len(shape) for shape in sizes.values() if shape}
         if len(ranks) != 1:
             remedy += " if their last dimensions belong together"
@@ -205,10 +206,9 @@ class ElementWiseIfDesc(OperatorDesc[Array]):
     output_tensor: TensorDesc
 
     def check_rules(self, level: FeatureLevel) -> None:
-        """Checks the sizes.
+        """Checks the sizes before `element_wise_if` does.
 
-        `element_wise_if` would advise a call of itself with broadcast arrays, which is
-        no use for a descriptor.
+        Its message advises to broadcast the arrays, which is no use for a descriptor.
         """
         sizes = {c_name(name): tensor.sizes for name, tensor in self.tensors().items()}
         require_same("sizes", sizes)

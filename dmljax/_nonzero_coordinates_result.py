@@ -99,8 +99,8 @@ class NonzeroCoordinates(_Outputs):
     ``_replace``, but can't see a change by ``jax.tree.map``, ``jax.tree.unflatten`` or
     ``tree_at``.
 
-    Below, P is `parts`, and K is the number of rows of each part: `size`, or without
-    `size` the number of elements of a part.
+    In the docstrings of the methods, P is `parts`, and K is the number of rows of each
+    part: `size`, or without `size` the number of elements of a part.
 
     >>> import jax.numpy as jnp
     >>> import dmljax
@@ -127,11 +127,11 @@ parts=None)
         """Shows up to 8 known counts, and otherwise types and sizes."""
         count, coordinates = self
         text = f"count={_brief(count)}"
-        # A descriptor may return a flat buffer. Functions of pytrees may put types or
-        # None into the place of arrays.
+        # A descriptor may return a flat buffer. A function such as jax.eval_shape or
+        # jax.tree.map may put a ShapeDtypeStruct or None in the place of an array.
         if _is_known(count) and getattr(coordinates, "ndim", 0) > 1:
             text += f", overflow={_brief(self.overflow)}"
-        text += f", coordinates={_brief(coordinates, most=-1)}"  # no elements
+        text += f", coordinates={_brief(coordinates, most=-1)}"  # never elements
         searched, parts, _ = self._static
         if searched is not None:
             text += f", sizes={searched}, parts={parts}"
@@ -213,9 +213,8 @@ parts=None)
         `fill_value` otherwise. The trailing dimensions of `x` form a row: if a mask of
         tokens was searched, a row has the features of a token.
 
-        The call can be differentiated in `x` and in `fill_value`. All reads are in
-        range, with one exception: if the call is differentiated in `x`, and a row has
-        fewer than 16 values, rows past the count have an index past the end, which
+        The call can be differentiated in `x` and in `fill_value`. It reads in range.
+        Its derivative in `x` uses an index past the end for rows past the count, which
         ``checkify.index_checks`` reports.
 
         Args:
@@ -255,8 +254,8 @@ parts=None)
         scalars = None
         if not (type(fill_value) is int and fill_value == 0):
             fills = fill_value
-            if jax.tree_util.all_leaves([unwrap_array(fills)]):
-                # A lone scalar fills all arrays.
+            is_leaf = jax.tree_util.all_leaves([unwrap_array(fill_value)])
+            if is_leaf:  # a lone scalar fills all arrays
                 fills = jax.tree.map(lambda _: fill_value, arrays)
             _check_tree("fill_value", fills, arrays, " or be a scalar")
             scalars = jax.tree.map_with_path(scalar, arrays, fills)
@@ -348,8 +347,8 @@ def nonzero_result(outputs: Iterable[Any], static: Any) -> NonzeroCoordinates:
     return result
 
 
-# Compiled, so that `rows` is a constant of the program. Otherwise each call would send
-# the number to the device.
+# Compiled, so that the number `rows` is a constant of the program. Otherwise each call
+# would send it to the device.
 _valid = compiled("rows")(valid_rows)
 
 
@@ -504,9 +503,9 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
     """
     batch, searched = _batch_and_searched_sizes(nonzero)
     leading = batch + searched
-    # `leading` has a size that was symbolic in the search as a string. The string fits
-    # any number in `x`: a search that was exported with size "n" may run with n = 4,
-    # and its result may go to a program where this size is 4.
+    # In `leading`, a size that was symbolic during the search is a string. It fits any
+    # number in `x`: a search that was exported with size "n" may run with n = 4, and
+    # its result may go to a program where this size is 4.
     fits = [
         str(wanted) == str(size) or (type(wanted), type(size)) == (str, int)
         for wanted, size in zip(leading, x.shape, strict=False)
@@ -528,8 +527,8 @@ def _sizes_of_take(nonzero: NonzeroCoordinates, name: str, x: Array) -> tuple[in
             )
         raise ArgumentError(text)
     *batch_and_parts, rows, _ = nonzero.coordinates.shape
-    # Coordinates index `x`. In `put` and in gradients, the number of a row is an index,
-    # too (`_nonzero_rows._slot_of_element`).
+    # The coordinates index `x`. In `put` and in gradients, the numbers 0 to K - 1 of
+    # the rows are indices, too (`_nonzero_rows._slot_of_element`).
     if not all(map(fits_index, (*x.shape[: len(leading)], rows))):
         raise ArgumentError(
             f"{name} has sizes {show(x.shape)}, and there are {rows} "
@@ -596,16 +595,17 @@ def _by_parts(
         # The coordinates of a scalar have one column: `x` gets a dimension for it.
         x = jnp.expand_dims(x, len(batch_and_parts))
     if parts is not None:
-        # `axis` comes right after the batch. Along `axis`, we cut `x` into parts, and
-        # the coordinates have a part each.
+        # The first dimension after the batch: we cut it into parts in `x`, and it
+        # already counts the parts in the coordinates.
         axis = len(batch_and_parts) - 1
         length = x.shape[axis] // parts
         x = x.reshape(*x.shape[:axis], parts, length, *x.shape[axis + 1 :])
         # The coordinates count from the start of `x`, and not of their part.
         part = lax.broadcasted_iota(integer, (*batch_and_parts, rows), axis)
         index[0] = index[0] - part * constant(length, integer)
+    in_axes = 0, 0 if other.ndim else None, 0, 0  # a scalar fills all parts
     for _ in batch_and_parts:
-        function = jax.vmap(function, in_axes=(0, 0 if other.ndim else None, 0, 0))
+        function = jax.vmap(function, in_axes=in_axes)
     return function(x, other, valid, tuple(index)).reshape(sizes)
 
 
@@ -626,9 +626,9 @@ def _rows_spec(
         return []
     of_x, of_count = map(divided_axes, (x, nonzero.count))
     # ``take(x)`` has the dimensions of the count, which are the batch and the parts,
-    # then K, then the row. Dimension i of the count gets the mesh axes of dimension i
-    # of `x`, or of the count if `x` has none. K is whole, and the row is divided as in
-    # `x`.
+    # then K, then the row. Each of the first dimensions of ``take(x)`` gets the mesh
+    # axes of the same dimension of `x`, or else of the count. K is whole, and the row
+    # is divided as in `x`.
     first = [of_x.get(i) or of_count.get(i, ()) for i in range(nonzero.count.ndim)]
     row_rank = len(sizes) - len(first) - 1
     of_row = range(x.ndim - row_rank, x.ndim)
@@ -649,7 +649,7 @@ def _over_mesh(
     spec: Sequence[Any],
     *operands: Any,
 ) -> Array:
-    """Calls `_by_parts`. Over explicit mesh axes, JAX lets XLA divide the call.
+    """Calls `_by_parts` with `operands`. XLA divides the call over explicit mesh axes.
 
     `spec` has the mesh axes of the result.
     """
@@ -657,8 +657,8 @@ def _over_mesh(
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is not None:
         sharding = NamedSharding(mesh, PartitionSpec(*spec))
-        # Under jax.checkpoint, JAX saves no residuals: inside of a caller's shard_map,
-        # it can't differentiate with residuals over explicit axes (jax-ml/jax#29162).
+        # Inside of a caller's shard_map, JAX can't differentiate with residuals over
+        # explicit axes (jax-ml/jax#29162). Under jax.checkpoint, it saves none.
         run = jax.checkpoint(by_xla(run, mesh, sharding))
     return run(*operands)
 

@@ -1,10 +1,10 @@
 """Rows of an array, read and written by their coordinates, and their derivatives.
 
 For example, if the searched array has sizes (4, 5) and `x` has (4, 5, 8), each of the
-20 *elements* has a *row* of 8 values in `x`. The result of a search has K *slots*, with
-the coordinates of an element in each. `index` has these coordinates, as one array of K
-numbers for each searched dimension, as in ``x[index]``. `valid` has K bools: it is
-false for slots past the count, and for slots that a caller leaves out.
+20 *elements* has a *row* of 8 values in `x`. What `_nonzero_coordinates_result` calls
+row r of the coordinates is *slot* r here. `index` has the coordinates of K slots, as
+one array of K numbers for each searched dimension, as in ``x[index]``. `valid` has K
+bools: it is false for slots past the count, and for slots that a caller leaves out.
 
 - A read returns a row for each slot: the row of its element, or the fill if the slot is
   not valid.
@@ -14,7 +14,7 @@ false for slots past the count, and for slots that a caller leaves out.
 `jax.vmap` maps the functions along a batch.
 
 No two valid slots have the same element. JAX can't know this: its own gradient of a
-read would be a slow scatter, which adds the values of repeated elements. So `_read` and
+read would be a scatter for indices that repeat, which is slow. So `_read` and
 `write_rows` each have a custom_jvp.
 The tangent of a write is the tangent of `x`, with zeros where rows are written, plus
 the tangents of the rows. `_read_jvp` explains the tangent of a read.
@@ -44,8 +44,8 @@ def read_rows(x: Array, fill: Array, valid: Array, index: Index) -> Array:
     `fill` has the type of `x`, and is broadcast.
     """
     if 0 not in x.shape:
-        # Under jax.checkpoint, JAX saves no residuals: inside of a caller's shard_map,
-        # it can't differentiate with residuals over explicit axes (jax-ml/jax#29162).
+        # Inside of a caller's shard_map, JAX can't differentiate with residuals over
+        # explicit axes (jax-ml/jax#29162). Under jax.checkpoint, it saves none.
         read = jax.checkpoint(_read) if _has_explicit_axes() else _read
         rows = read(x, valid, index)
     else:
@@ -65,12 +65,15 @@ def _read(x: Array, valid: Array, index: Index) -> Array:
 
 @_read.defjvp
 def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
-    """Returns the rows and their tangents. JAX transposes the tangent for a gradient.
+    """Returns the rows and their tangents.
 
-    - Narrow rows: the tangent is a gather from elements to slots. So the gradient is a
-      scatter from slots to elements.
-    - Wide rows: the tangent is a scatter from elements to slots. So the gradient is a
-      gather: each element reads the cotangent of its slot (`_slot_of_element`).
+    The tangent takes the row of each element to its slot. A gather and a scatter can do
+    this. We choose by the gradient, for which JAX transposes the tangent:
+
+    - Narrow rows: a gather, which each slot reads. The gradient is a scatter of unique
+      indices.
+    - Wide rows: a scatter, which each element writes. The gradient is a gather, in
+      which each element reads the cotangent of its slot (`_slot_of_element`).
     """
     x, valid, index = primals
     x_tangent, *_ = tangents
@@ -90,8 +93,8 @@ def _read_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 def _is_wide(x: Array, index: Index) -> bool:
     """Whether a row of `x` has 16 values or more.
 
-    Such rows gain more from `_slot_of_element` than it takes to compute
-    (docs/development/lab_notes.md, "Rows that are written back").
+    For such rows, `_slot_of_element` takes less time than a gather or a select by slots
+    saves (docs/development/lab_notes.md, "Rows that are written back").
     """
     return surely_le(16, math.prod(x.shape[len(index) :]))
 
@@ -108,10 +111,10 @@ def _gather(x: Array, index: Index, **options: Any) -> Array:
 def _has_explicit_axes() -> bool:
     """Whether the mesh has explicit axes, over which an operand may be divided.
 
-    Mostly there are none here, because `NonzeroCoordinates` leaves explicit axes to
-    XLA. There are some if `jax.vmap` hides a divided dimension from it, and in calls
-    from `dmljax.numpy`. We ask the mesh, and not `x`: under vmap, the index alone may
-    be divided.
+    It has none in most calls from `NonzeroCoordinates`, which lets XLA divide the call.
+    It may have some in calls from `dmljax.numpy`, and under a vmap over a divided
+    dimension, which `NonzeroCoordinates` can't see. There the index may be divided and
+    `x` whole, so we ask the mesh.
     """
     return AxisType.Explicit in get_abstract_mesh().axis_types
 
@@ -152,8 +155,8 @@ def scatter_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
 def select_rows(x: Array, rows: Array, valid: Array, index: Index) -> Array:
     """Writes the rows by a select: each element reads its row, or keeps its value.
 
-    So `_read` has swapped roles: it returns the row of each element, by its slot.
-    Nothing differentiates this read: `write_rows` has a tangent of its own.
+    `_read` reads from `rows` here, with the slot of each element as its index. Nothing
+    differentiates this read: `write_rows` has a tangent of its own.
     """
     slot = _slot_of_element(x, valid, index)
     has_slot = slot < constant(rows.shape[0], np.uint32)
@@ -189,7 +192,7 @@ def _past_the_end(x: Array, valid: Array, index: Index) -> Index:
     """Returns the index, past the end of `x` for slots that are not valid.
 
     There a scatter writes nothing, and a gather fills. Several such slots may have the
-    same index: a scatter promises unique indices only for its writes (`WRITE_ONCE`).
+    same index: `unique_indices` is a promise about elements in range (`WRITE_ONCE`).
     """
     first, *others = index
     return jnp.where(valid, first, constant(x.shape[0], first.dtype)), *others

@@ -140,8 +140,9 @@ def _one_hot(
             f"{VALUES} has sizes {show(values.shape)}; it must have at least 2 "
             "elements, off and on."
         )
-    # With a larger size, `position_of` could wrap around for an index that is not
-    # negative. A symbolic size needs no check: JAX assumes that it is below 2^31.
+    # `position_of` adds the size to an index as an unsigned number. Below 2^31, the
+    # size makes no index wrap around that is not negative. A symbolic size needs no
+    # check: JAX assumes that it is below 2^31.
     too_large = isinstance(size, int) and size >= 2**31
     if too_large or not decide_le(1, size):
         raise ArgumentError(f"size is {size}; it must be in [1, 2^31).")
@@ -163,11 +164,12 @@ def _one_hot(
     if are_truth_values:
         return lax.convert_element_type(condition, values.dtype)
     values = drop_weak_type(values)
-    # DirectML ignores the elements past the second. JAX can't flatten a matrix that
-    # explicit mesh axes divide.
+    # JAX can't flatten a matrix that explicit mesh axes divide, so we gather it first.
+    # DirectML ignores the elements past the second.
     off, on = jnp.ravel(whole(values, range(values.ndim)))[:2]
     # `_choose_bits` has no derivative, and a caller may differentiate traced values. So
-    # we use it only for known values. It was timed in the types of losses alone.
+    # we use it only for known values, and only in the types of floats in which losses
+    # are computed: we have timed no others.
     if are_known and values.dtype in (np.float32, np.float16, jnp.bfloat16):
         return _choose_bits(condition, on, off)
     return jnp.where(condition, on, off)

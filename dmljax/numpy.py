@@ -27,7 +27,8 @@ dmljax refuses:
 - in ``one_hot``, the name of a mapped axis, by a NotImplementedError;
 - in ``compress``, a `fill_value` other than a number or one slice;
 - where x64 mode is off, a Python integer past int32, except in `constant_values` (see
-  above). A NumPy array becomes 32 bits, as in jax.numpy;
+  above) and in the `fill_value` of ``extract`` and ``compress``. A NumPy array becomes
+  32 bits, as in jax.numpy;
 - PRNG keys and a traced `num_classes`, by a TypeError;
 - without x64 mode, coordinates along a dimension of more than 2^31 elements.
 
@@ -273,8 +274,8 @@ def _pad(x: Array, values: Any, starts: Pads, ends: Pads, mode: Mode) -> Array:
         start[axis] = starts[axis]
         end[axis] = ends[axis]
         # We pad both sides with the value of the first side, and then overwrite the
-        # second. Each side by itself would make sizes that may not divide among
-        # devices.
+        # second. If we padded one side after the other, the array between might have a
+        # size that does not divide among devices.
         padded = padding(padded, start, end, value=before[axis])
         not_in_end = is_inside(padded.shape, (0,) * x.ndim, tuple(end))
         padded = jnp.where(not_in_end, padded, after[axis])
@@ -298,7 +299,7 @@ def argwhere(
       fill_value: the coordinates in the rows past the count, as in ``nonzero``.
 
     Returns:
-      (size, rank) of the type of ``nonzero``.
+      (size, rank) integers, of the type that ``nonzero`` returns.
 
     Raises:
       TypeError: if `a` is not an array.
@@ -469,9 +470,9 @@ def find_columns(
 def _find(x: AnyArray, size: int | None) -> tuple[Any, Any, int]:
     """Returns the count, the coordinates, and the number of rows to return.
 
-    An array of NumPy is searched here, while a program is traced: the coordinates are
-    constants of the program. The count is then at most the number of rows, while a
-    compiled search counts all elements that are not zero.
+    NumPy searches a NumPy array, also while a program is traced: the coordinates are
+    then constants of the program. Its count is at most the number of rows. The count of
+    a compiled search includes all elements that are not zero.
     """
     if size is not None:
         size = as_size("size", size, "an upper bound of the count")
@@ -625,6 +626,7 @@ def take_slices(
     may_be_longer = not surely_le(condition.size, length)
     up_to_end = condition[:length] if may_be_longer else condition
     count, coordinates, rows = _find(up_to_end, size)
+    # Without a size, `_find` refuses a traced condition: here its elements are known.
     is_checked = may_be_longer and size is None and not ignore_rest
     if is_checked and condition[length:].any():
         raise ArgumentError(
@@ -660,7 +662,8 @@ def _gather_slices(
     valid = valid_rows(count, rows)
     index = lax.slice_in_dim(coordinates, 0, rows)[:, 0]
     integer = jnp.result_type(int)
-    if not fits_index(length):  # `read_rows` needs it; dynamic slices take a uint32
+    if not fits_index(length):
+        # This index is too large for `read_rows`. A dynamic slice takes a uint32.
         inside = jnp.where(valid, index, np.uint32(0))
         slice_at = functools.partial(lax.dynamic_index_in_dim, values, keepdims=False)
         slices = jax.vmap(slice_at)(inside)

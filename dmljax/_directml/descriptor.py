@@ -43,9 +43,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     read. `evaluate` returns a tuple of one output, or a NamedTuple of several. A call
     of the operator returns the one output or the NamedTuple, whose type is the type
     parameter ``Result``. `check_rules` checks the rules that `evaluate` does not check.
-    Two kinds of fields are checked by the ends of their names: a ``.._value_data_type``
-    must be the type of the output, and a ``.._count`` must be the length of each list
-    after it.
+    The suffix of a name can add a check: a ``.._value_data_type`` must be the type of
+    the output, and a ``.._count`` must be the length of each list after it.
 
     Attributes:
       operator: DirectML's name of the operator, such as "PADDING".
@@ -90,7 +89,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     def output_shapes(self, level: FeatureLevel) -> tuple[tuple[int, ...], ...]:
         """Returns the sizes of the outputs at `level`.
 
-        By default, `evaluate` is traced, and so checks the attributes.
+        By default, `evaluate` is traced, and so checks the attributes. A subclass may
+        know the sizes, also by level.
         """
         tensors = self.input_tensors().values()
         arrays = [jax.ShapeDtypeStruct(each.sizes, each.dtype) for each in tensors]
@@ -100,8 +100,8 @@ class OperatorDesc(abc.ABC, Generic[Result]):
     def evaluate(self, *arrays: Array) -> tuple[Array, ...]:
         """Computes the logical outputs for the logical inputs.
 
-        A compiled function calls this method. A logical tensor is an array of the sizes
-        of its description, whatever the strides.
+        The arrays are traced: this method can't read their elements. A logical tensor
+        is an array of the sizes of its description, whatever the strides.
 
         Args:
           arrays: the input tensors that are not None, in the order of the struct.
