@@ -647,12 +647,16 @@ def _over_mesh(
     function: Callable[..., Array],
     sizes: tuple[int, ...],
     spec: Sequence[Any],
-    *operands: Any,
+    nonzero: NonzeroCoordinates,
+    x: Array,
+    other: Array,
+    where: Array | None = None,
 ) -> Array:
-    """Calls `_by_parts` with `operands`. XLA divides the call over explicit mesh axes.
+    """Calls `_by_parts`. XLA divides the call over explicit mesh axes.
 
     `spec` has the mesh axes of the result.
     """
+    operands = nonzero, x, other, where
     run: Callable[..., Array] = functools.partial(_by_parts, function, sizes)
     mesh = explicit_mesh(*jax.tree.leaves(operands))
     if mesh is not None:
